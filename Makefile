@@ -1,0 +1,42 @@
+# Every target builds .venv by itself; it needs Python >= 3.11 and make.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+# One thread per process: with two, torch sometimes collapses on small machines.
+export OMP_NUM_THREADS := 1
+export OPENBLAS_NUM_THREADS := 1
+
+.PHONY: demo test lint format bench clean
+.DEFAULT_GOAL := test
+
+$(VENV)/.installed: pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[dev]"
+	touch $@
+
+$(VENV)/.bench: $(VENV)/.installed benchmarks/requirements.txt
+	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -r benchmarks/requirements.txt
+	touch $@
+
+demo: $(VENV)/.installed ## RSD under P0, RAPO and off@rep: a table and a figure
+	$(BIN)/rapo demo --force
+
+test: $(VENV)/.installed ## the whole test suite
+	$(BIN)/python -m pytest -n 2
+
+lint: $(VENV)/.installed ## style, types and the direction of imports
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: $(VENV)/.installed
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: $(VENV)/.bench ## figures against peers, interleaved, one thread
+	NUMBA_NUM_THREADS=1 $(BIN)/python -m benchmarks
+
+clean:
+	rm -rf $(VENV) .pytest_cache .ruff_cache .mypy_cache .hypothesis .import_linter_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

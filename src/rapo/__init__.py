@@ -1,0 +1,91 @@
+"""Regret-Aware Policy Optimization: harm memory, transition deformation and the replay diagnostic.
+
+Importing `rapo` registers `rapo/GraphDiffusion-v0` with Gymnasium; the rest loads on first use.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from importlib.metadata import PackageNotFoundError, version
+from typing import TYPE_CHECKING, Any
+
+from gymnasium.envs.registration import register, registry
+
+if TYPE_CHECKING:
+    from rapo import theory
+    from rapo.cascade.engine import Cascade
+    from rapo.cascade.generate import generate
+    from rapo.cascade.graph import Graph
+    from rapo.cascade.load import from_networkx, load_edges, load_graphml
+    from rapo.cascade.regions import make_regions
+    from rapo.cascade.setting import Setting
+    from rapo.core.deformation import Scope, conductance, gate_odds, reweight
+    from rapo.core.memory import HarmMemory
+    from rapo.core.params import FieldParams
+    from rapo.envs.single import GraphDiffusionEnv
+    from rapo.envs.vector import GraphDiffusionVectorEnv
+
+_HOME = {
+    "Cascade": "rapo.cascade.engine",
+    "FieldParams": "rapo.core.params",
+    "Graph": "rapo.cascade.graph",
+    "GraphDiffusionEnv": "rapo.envs.single",
+    "GraphDiffusionVectorEnv": "rapo.envs.vector",
+    "HarmMemory": "rapo.core.memory",
+    "Scope": "rapo.core.deformation",
+    "Setting": "rapo.cascade.setting",
+    "conductance": "rapo.core.deformation",
+    "from_networkx": "rapo.cascade.load",
+    "gate_odds": "rapo.core.deformation",
+    "generate": "rapo.cascade.generate",
+    "load_edges": "rapo.cascade.load",
+    "load_graphml": "rapo.cascade.load",
+    "make_regions": "rapo.cascade.regions",
+    "reweight": "rapo.core.deformation",
+}
+_MODULES = ("theory",)
+
+__all__ = [
+    "Cascade",
+    "FieldParams",
+    "Graph",
+    "GraphDiffusionEnv",
+    "GraphDiffusionVectorEnv",
+    "HarmMemory",
+    "Scope",
+    "Setting",
+    "conductance",
+    "from_networkx",
+    "gate_odds",
+    "generate",
+    "load_edges",
+    "load_graphml",
+    "make_regions",
+    "reweight",
+    "theory",
+]
+
+try:
+    __version__ = version("rapo")
+except PackageNotFoundError:  # a source tree that is not installed
+    __version__ = "0+unknown"
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOME:
+        return getattr(import_module(_HOME[name]), name)
+    if name in _MODULES:
+        return import_module(f"rapo.{name}")
+    raise AttributeError(f"module 'rapo' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])
+
+
+if "rapo/GraphDiffusion-v0" not in registry:
+    register(
+        id="rapo/GraphDiffusion-v0",
+        entry_point="rapo.envs.single:GraphDiffusionEnv",
+        vector_entry_point="rapo.envs.vector:GraphDiffusionVectorEnv",
+    )

@@ -1,0 +1,1 @@
+"""Harm memory and deformation: the mathematics, written once."""

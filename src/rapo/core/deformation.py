@@ -1,0 +1,194 @@
+"""The deformation: conductance, and what it does to categorical and to product kernels."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from rapo.core.fields import conductance_into
+from rapo.core.params import FieldParams
+
+Array = npt.NDArray[np.floating[Any]]
+
+SUM_TOLERANCE = 1e-6
+"""How far a nominal distribution may miss a sum of 1 (float32 rows need this much)."""
+
+
+def conductance(G: npt.ArrayLike, H: npt.ArrayLike, params: FieldParams) -> Array:
+    """`psi = clip(exp(-w_G G - w_H H), psi_min, 1)`, elementwise.
+
+    Args:
+        G: trace >= 0, any shape.
+        H: scar >= 0, the shape of `G`.
+        params: weights and the lower bound.
+
+    Returns:
+        `psi` in [psi_min, 1], float32 if both fields are, else float64.
+    """
+    g, h = np.asarray(G), np.asarray(H)
+    if g.shape != h.shape:
+        raise ValueError(f"G and H must have one shape, got {g.shape} and {h.shape}")
+    kind = np.float32 if g.dtype == h.dtype == np.float32 else np.float64
+    g, h = np.ascontiguousarray(g, kind), np.ascontiguousarray(h, kind)
+    for name, field in (("G", g), ("H", h)):
+        if not np.all((field >= 0) & np.isfinite(field)):
+            bad = field[~((field >= 0) & np.isfinite(field))].flat[0]
+            raise ValueError(f"{name} must be finite and >= 0, got {bad}")
+    psi = np.empty_like(g)
+    conductance_into(
+        g.ravel(), h.ravel(), kind(params.w_G), kind(params.w_H), kind(params.psi_min), psi.ravel()
+    )
+    return psi.reshape(np.shape(G))
+
+
+def reweight(p0: npt.ArrayLike, psi: npt.ArrayLike) -> Array:
+    """Deform a categorical kernel: `P = P0 psi / Z` over the last axis.
+
+    Args:
+        p0: nominal probabilities >= 0 that sum to 1 over the last axis.
+        psi: conductance of each destination in [0, 1], broadcastable to `p0`.
+
+    Returns:
+        Float64 probabilities of the shape of `p0`; each lies in [psi_min p0, p0 / psi_min].
+
+    >>> reweight([0.5, 0.5], [1.0, 0.25])
+    array([0.8, 0.2])
+    """
+    p = np.asarray(p0, np.float64)
+    s = _conductances(psi)
+    if p.ndim == 0:
+        raise ValueError(f"p0 must be a distribution over the last axis, got the scalar {p}")
+    _broadcasts("p0", p, s)
+    if not np.all(p >= 0):  # also catches NaN
+        raise ValueError(f"p0 must be >= 0, got {p[~(p >= 0)].flat[0]}")
+    total = p.sum(axis=-1)
+    if not np.all(np.abs(total - 1) <= SUM_TOLERANCE):
+        bad = np.atleast_1d(total)[np.atleast_1d(~(np.abs(total - 1) <= SUM_TOLERANCE))][0]
+        raise ValueError(f"p0 must sum to 1 over the last axis, got {bad}; divide it by its sum")
+    weighted = p * s
+    Z = weighted.sum(axis=-1, keepdims=True)
+    if not np.all(Z > 0):
+        raise ValueError("psi is 0 on every reachable destination; keep psi_min > 0")
+    return np.asarray(weighted / Z)
+
+
+def gate_odds(q: npt.ArrayLike, psi: npt.ArrayLike) -> Array:
+    """Deform a product kernel: `q' = q psi / (q psi + 1 - q)`, elementwise.
+
+    The odds `q'/(1-q')` are exactly `psi` times the odds of `q`.
+
+    Args:
+        q: nominal activation probabilities in [0, 1].
+        psi: conductance in [0, 1], broadcastable to `q`.
+
+    >>> gate_odds(0.5, 0.25)
+    array(0.2)
+    """
+    p = np.asarray(q, np.float64)
+    s = _conductances(psi)
+    _broadcasts("q", p, s)
+    if not np.all((p >= 0) & (p <= 1)):
+        raise ValueError(f"q must be in [0, 1], got {p[~((p >= 0) & (p <= 1))].flat[0]}")
+    passed = p * s
+    denominator = passed + (1 - p)
+    if not np.all(denominator > 0):
+        raise ValueError("q = 1 with psi = 0 has no law; keep psi_min > 0")
+    return np.asarray(passed / denominator)
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """Where the deformation applies; elsewhere psi is 1.
+
+    `full` everywhere, `off` nowhere, `topk` on the k most probable destinations under `P0`,
+    `local` on a designated share of the regions that can be scarred.
+    """
+
+    kind: str = "full"
+    k: int = 0
+    share: float = 0.5
+
+    def __post_init__(self) -> None:
+        known = {"full": True, "off": True, "topk": self.k >= 1, "local": 0 < self.share <= 1}
+        if not known.get(self.kind, False):
+            raise ValueError(
+                f"deformation must be full, off, topk:<k> or local[:<share>], got {self.kind!r} "
+                f"with k = {self.k}, share = {self.share}"
+            )
+
+    @classmethod
+    def parse(cls, text: str | Scope) -> Scope:
+        """Read `full`, `off`, `topk:<k>`, `local` (half the regions) or `local:<share>`.
+
+        >>> Scope.parse("topk:8")
+        Scope(kind='topk', k=8, share=0.5)
+        """
+        if isinstance(text, Scope):
+            return text
+        kind, _, value = str(text).partition(":")
+        try:
+            if kind in ("full", "off") and not value:
+                return cls(kind)
+            if kind == "topk" and int(value) >= 1:
+                return cls(kind, k=int(value))
+            if kind == "local" and (not value or 0 < float(value) <= 1):
+                return cls(kind, share=float(value or 0.5))
+        except ValueError:
+            pass  # a malformed number gets the same message as an unknown word
+        raise ValueError(
+            f"deformation must be full, off, topk:<k> or local[:<share>], got {text!r}; k is a "
+            "whole number >= 1, the share is in (0, 1]"
+        )
+
+    def __str__(self) -> str:
+        return {"topk": f"topk:{self.k}", "local": f"local:{self.share}"}.get(self.kind, self.kind)
+
+
+def within_scope(
+    psi: npt.ArrayLike,
+    p0: npt.ArrayLike,
+    scope: Scope | str,
+    designated: npt.ArrayLike | None = None,
+) -> Array:
+    """The conductance that a scope lets through: `psi` inside, 1 outside.
+
+    Args:
+        psi: conductance per destination, (..., n).
+        p0: nominal probability of each destination, (..., n); decides `topk`. Ties go to the
+            destination with the smaller index.
+        scope: where the deformation applies.
+        designated: bool (n,), the destinations of a `local` scope.
+    """
+    scope = Scope.parse(scope)
+    s, p = np.broadcast_arrays(_conductances(psi), np.asarray(p0))
+    if scope.kind == "full":
+        return s.copy()
+    if scope.kind == "off":
+        return np.ones_like(s)
+    if scope.kind == "local":
+        if designated is None:
+            raise ValueError("a local scope needs `designated`, the destinations it covers")
+        return np.where(np.asarray(designated, bool), s, s.dtype.type(1))
+    rank = np.argsort(np.argsort(-p, axis=-1, kind="stable"), axis=-1, kind="stable")
+    return np.where(rank < scope.k, s, s.dtype.type(1))
+
+
+def _conductances(psi: npt.ArrayLike) -> Array:
+    s = np.asarray(psi)
+    if s.dtype != np.float32:
+        s = s.astype(np.float64)
+    if not np.all((s >= 0) & (s <= 1)):
+        raise ValueError(f"psi must be in [0, 1], got {s[~((s >= 0) & (s <= 1))].flat[0]}")
+    return s
+
+
+def _broadcasts(name: str, p: Array, psi: Array) -> None:
+    try:
+        fits = np.broadcast_shapes(p.shape, psi.shape) == p.shape
+    except ValueError:
+        fits = False
+    if not fits:
+        raise ValueError(f"psi of shape {psi.shape} does not fit {name} of shape {p.shape}")

@@ -1,0 +1,211 @@
+"""`HarmMemory`: the trace `G` and the scar `H` per region, for one system or a batch of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from rapo.core.deformation import conductance
+from rapo.core.fields import HARM_PER_NODE, harm_and_shares, step_fields
+from rapo.core.params import FieldParams
+
+Array = npt.NDArray[np.floating[Any]]
+
+WEIGHT_TOLERANCE = 1e-6
+"""How far attribution weights may miss a sum of 1: float32 shares of many regions need it."""
+
+
+class HarmMemory:
+    """Region-indexed fields fed by delayed, attributed harm.
+
+    One system has fields of shape (regions,); `batch=B` keeps B of them side by side, (B, regions).
+    `step` takes harm and weights as they are. With `delay=D`, `advance` takes who is affected
+    *now*, and applies the harm of who was affected D steps ago: delay buffer and attribution rule.
+
+    >>> memory = HarmMemory(regions=2)
+    >>> for _ in range(20):
+    ...     memory.step(harm=1.0, weights=np.array([1.0, 0.0]))
+    >>> memory.conductance().round(2)
+    array([0.1, 1. ])
+
+    Raises:
+        ValueError: bad input, by name and value; the fields stay as they were.
+    """
+
+    def __init__(
+        self,
+        regions: int,
+        params: FieldParams | None = None,
+        *,
+        batch: int | None = None,
+        delay: int = 0,
+        dtype: type[np.floating[Any]] = np.float64,
+    ) -> None:
+        self.regions = _count("regions", regions, 1)
+        self.batch = None if batch is None else _count("batch", batch, 1)
+        self.delay = _count("delay", delay, 0)
+        self.params = FieldParams() if params is None else params
+        if dtype not in (np.float32, np.float64):
+            raise ValueError(f"dtype must be numpy.float32 or numpy.float64, got {dtype!r}")
+        self.dtype = dtype
+        rows = self.batch or 1
+        self._G = np.zeros((rows, self.regions), self.dtype)
+        self._H = np.zeros((rows, self.regions), self.dtype)
+        self._waiting = np.zeros((self.delay, rows, self.regions), self.dtype)
+        self._slot = 0  # ring index of the oldest entry, which the next `advance` applies
+
+    @property
+    def G(self) -> Array:
+        """Harm trace, >= 0; read-only, (regions,) or (batch, regions)."""
+        return self._outside(self._G)
+
+    @property
+    def H(self) -> Array:
+        """Scar, >= 0; read-only, (regions,) or (batch, regions)."""
+        return self._outside(self._H)
+
+    def conductance(self) -> Array:
+        """`psi` per region in [psi_min, 1], shaped like `G`."""
+        return conductance(self.G, self.H, self.params)
+
+    def step(self, harm: npt.ArrayLike, weights: npt.ArrayLike) -> None:
+        """Apply harm that has arrived, attributed to regions.
+
+        Args:
+            harm: `c_t` >= 0; scalar, or (batch,).
+            weights: `w_t(r)` >= 0 with sum 1, (regions,) or (batch, regions); may be all zero
+                where harm is 0.
+        """
+        rows = self.batch or 1
+        c = np.asarray(harm, self.dtype)
+        w = np.asarray(weights, self.dtype)
+        harm_shape = () if self.batch is None else (rows,)
+        if c.shape != harm_shape:
+            raise ValueError(f"harm must have shape {harm_shape}, got {c.shape}")
+        if w.shape != self.G.shape:
+            raise ValueError(f"weights must have shape {self.G.shape}, got {w.shape}")
+        if not np.all((c >= 0) & np.isfinite(c)):
+            bad = c[~((c >= 0) & np.isfinite(c))].flat[0]
+            raise ValueError(f"harm must be finite and >= 0, got {bad}; leave such reports out")
+        if not np.all((w >= 0) & np.isfinite(w)):
+            bad = w[~((w >= 0) & np.isfinite(w))].flat[0]
+            raise ValueError(f"weights must be finite and >= 0, got {bad}")
+        c, w = c.reshape(rows), w.reshape(rows, self.regions)
+        total = w.sum(axis=1, dtype=np.float64)
+        wrong = (np.abs(total - 1) > WEIGHT_TOLERANCE) & ~((total == 0) & (c == 0))
+        if wrong.any():
+            raise ValueError(
+                f"weights must sum to 1, got {total[wrong][0]} with harm {c[wrong][0]}; "
+                "divide them by their sum (all zero is allowed only where harm is 0)"
+            )
+        self._apply(c, w)
+
+    def advance(self, affected: npt.ArrayLike) -> Array:
+        """One step of delayed harm: remember who is affected now, apply what is `delay` steps old.
+
+        Args:
+            affected: affected members per region now (>= 0), shaped like `G`.
+
+        Returns:
+            The harm `c_t = min(0.1 k, 1)` that arrived, with k the number affected `delay` steps
+            ago; () or (batch,). Its attribution is each region's share of those k.
+        """
+        rows = self.batch or 1
+        now = np.asarray(affected, self.dtype)
+        if now.shape != self.G.shape:
+            raise ValueError(f"affected must have shape {self.G.shape}, got {now.shape}")
+        if not np.all((now >= 0) & np.isfinite(now)):
+            bad = now[~((now >= 0) & np.isfinite(now))].flat[0]
+            raise ValueError(f"affected must be finite and >= 0, got {bad}")
+        now = now.reshape(rows, self.regions)
+        then = self._waiting[self._slot] if self.delay else now
+        harm, weights = np.empty(rows, self.dtype), np.empty_like(then)
+        harm_and_shares(then, self.dtype(HARM_PER_NODE), harm, weights)
+        self._apply(harm, weights)
+        if self.delay:
+            self._waiting[self._slot] = now
+            self._slot = (self._slot + 1) % self.delay
+        return harm if self.batch is not None else harm[0]
+
+    def reset(self, episodes: npt.ArrayLike | None = None) -> None:
+        """Forget everything, or only the given rows of a batch (indices or a mask)."""
+        if episodes is None:
+            rows: Any = slice(None)
+        elif self.batch is None:
+            raise ValueError(f"only a batch has episodes to choose from, got {episodes!r}")
+        else:
+            rows = self._chosen(episodes)
+        self._G[rows] = 0
+        self._H[rows] = 0
+        self._waiting[:, rows] = 0
+
+    def snapshot(self) -> dict[str, npt.NDArray[Any]]:
+        """Everything that evolves, as a plain dict of arrays; `waiting[0]` is the oldest entry."""
+        return {
+            "G": self.G.copy(),
+            "H": self.H.copy(),
+            "waiting": np.roll(self._waiting, -self._slot, axis=0),
+        }
+
+    def restore(self, state: Mapping[str, npt.ArrayLike]) -> None:
+        """Take over a `snapshot`; one of another shape or with bad values changes nothing."""
+        shapes = {"G": self.G.shape, "H": self.H.shape, "waiting": self._waiting.shape}
+        if set(state) != set(shapes):
+            raise ValueError(f"a snapshot has {sorted(shapes)}, got {sorted(state)}")
+        arrays = {name: np.asarray(state[name], self.dtype) for name in shapes}
+        for name, array in arrays.items():
+            if array.shape != shapes[name]:
+                raise ValueError(
+                    f"{name} must have shape {shapes[name]}, got {array.shape}; "
+                    "restore into a memory of the same regions, batch and delay"
+                )
+            if not np.all((array >= 0) & np.isfinite(array)):
+                bad = array[~((array >= 0) & np.isfinite(array))].flat[0]
+                raise ValueError(f"{name} must be finite and >= 0, got {bad}")
+        self._G[...] = arrays["G"].reshape(self._G.shape)
+        self._H[...] = arrays["H"].reshape(self._H.shape)
+        self._waiting[...] = arrays["waiting"]
+        self._slot = 0
+
+    def __repr__(self) -> str:
+        size = f"{self.regions} regions" + (f" x {self.batch}" if self.batch else "")
+        return f"HarmMemory({size}, delay={self.delay}, {self.params})"
+
+    def _chosen(self, episodes: npt.ArrayLike) -> npt.NDArray[np.intp]:
+        """Rows of a batch from indices or a mask."""
+        given = np.asarray(episodes)
+        if given.size == 0:
+            return np.zeros(0, np.intp)
+        if given.dtype == np.bool_ and given.shape == (self.batch,):
+            return np.flatnonzero(given)
+        last = (self.batch or 1) - 1
+        if given.dtype.kind not in "iu" or given.min() < 0 or given.max() > last:
+            raise ValueError(f"episodes must be indices 0..{last} or a mask, got {episodes!r}")
+        return given.astype(np.intp)
+
+    def _apply(self, harm: Array, weights: Array) -> None:
+        p, kind = self.params, self.dtype
+        G, H = self._G.copy(), self._H.copy()
+        step_fields(
+            G, H, harm, weights, kind(1 - p.lam), kind(p.alpha), kind(p.delta),
+            kind(p.eta), kind(p.tau),
+        )  # fmt: skip
+        if not (np.isfinite(G).all() and np.isfinite(H).all()):
+            raise ValueError(
+                f"the fields overflow with harm {harm.max()}; bound the harm of a step"
+            )
+        self._G, self._H = G, H
+
+    def _outside(self, field: Array) -> Array:
+        view = field[0] if self.batch is None else field[:]
+        view.setflags(write=False)
+        return view
+
+
+def _count(name: str, value: int, least: int) -> int:
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
+        raise ValueError(f"{name} must be a whole number >= {least}, got {value!r}")
+    return int(value)
