@@ -1,0 +1,1 @@
+"""Graphs, regions and the cascade engine."""

@@ -1,0 +1,258 @@
+"""`Graph`: an immutable directed network with probabilities, positions, V_sens and stimuli."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+from scipy.sparse.csgraph import connected_components
+
+FORMAT = 1
+_ARRAYS = ("indptr", "indices", "prob", "positions", "sensitive", "support", "weights")
+
+
+def _frozen(name: str, values: Any, dtype: type) -> npt.NDArray[Any]:
+    """A read-only copy; what a whole-number dtype would round or wrap is refused."""
+    given = np.asarray(values)
+    array: npt.NDArray[Any] = np.array(given, dtype=dtype, order="C")
+    if dtype is np.int32 and not np.array_equal(given, array):
+        bad = given[given != array].flat[0]
+        raise ValueError(f"{name} must hold whole numbers below 2^31, got {bad}")
+    array.setflags(write=False)
+    return array
+
+
+def _read_only(*arrays: npt.NDArray[Any]) -> None:
+    for array in arrays:
+        array.setflags(write=False)
+
+
+@dataclass(frozen=True, eq=False)
+class Graph:
+    """A directed graph in CSR form (edges sorted by source, then target).
+
+    Two graphs are equal when their content `hash` is. Arrays are read-only.
+
+    Raises:
+        ValueError: whatever is wrong with the content, by name and value.
+    """
+
+    indptr: npt.NDArray[np.int32]
+    """(n + 1,) edges of source u are indptr[u]:indptr[u + 1]."""
+    indices: npt.NDArray[np.int32]
+    """(E,) target of each edge."""
+    prob: npt.NDArray[np.float32]
+    """(E,) activation probability p_uv in [0, 1]."""
+    positions: npt.NDArray[np.float32]
+    """(n, 2) in the unit square."""
+    sensitive: npt.NDArray[np.bool_]
+    """(n,) membership of V_sens, connected in the undirected sense."""
+    support: npt.NDArray[np.int32]
+    """(Z, k) seed nodes of each stimulus, ascending within a row."""
+    weights: npt.NDArray[np.float64]
+    """(Z, k) seed distribution of each stimulus, rows sum to 1."""
+    meta: Mapping[str, Any] = field(default_factory=dict)
+    """Where the graph came from (JSON values); not part of the hash."""
+
+    def __post_init__(self) -> None:
+        types = (np.int32, np.int32, np.float32, np.float32, np.bool_, np.int32, np.float64)
+        for name, dtype in zip(_ARRAYS, types, strict=True):
+            object.__setattr__(self, name, _frozen(name, getattr(self, name), dtype))
+        object.__setattr__(self, "meta", json.loads(json.dumps(dict(self.meta))))
+        _validate(self)
+
+    @property
+    def n(self) -> int:
+        """Number of nodes."""
+        return len(self.indptr) - 1
+
+    @property
+    def edges(self) -> int:
+        """Number of directed edges."""
+        return len(self.indices)
+
+    @property
+    def stimuli(self) -> int:
+        """Number of stimuli; they are numbered 1..stimuli as in the paper."""
+        return len(self.support)
+
+    @cached_property
+    def sources(self) -> npt.NDArray[np.int32]:
+        """(E,) source of each edge."""
+        sources = np.repeat(np.arange(self.n, dtype=np.int32), np.diff(self.indptr))
+        _read_only(sources)
+        return sources
+
+    @cached_property
+    def incoming(
+        self,
+    ) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32], npt.NDArray[np.float32]]:
+        """In-edges as (indptr (n+1,), sources (E,), prob (E,)), sources ascending per node."""
+        order = np.argsort(self.indices, kind="stable")  # stable: sources stay ascending
+        indptr = np.zeros(self.n + 1, np.int32)
+        np.cumsum(np.bincount(self.indices, minlength=self.n), out=indptr[1:])
+        edges = (indptr, self.sources[order], self.prob[order])
+        _read_only(*edges)
+        return edges
+
+    @cached_property
+    def adjacency(self) -> sparse.csr_array:
+        """(n, n) sparse matrix of p_uv."""
+        return sparse.csr_array((self.prob, self.indices, self.indptr), shape=(self.n, self.n))
+
+    @cached_property
+    def neighbours(self) -> sparse.csr_array:
+        """(n, n) undirected 0/1 adjacency: hops, balls and regions ignore direction."""
+        ones = sparse.csr_array(
+            (np.ones(self.edges, np.int8), self.indices, self.indptr), shape=(self.n, self.n)
+        )
+        both = ((ones + ones.T) > 0).astype(np.int8).tocsr()
+        both.sort_indices()
+        _read_only(both.data, both.indices, both.indptr)
+        return both
+
+    @cached_property
+    def hash(self) -> str:
+        """Hex digest of the content (arrays only), the same on every machine."""
+        digest = hashlib.sha256(f"rapo-graph-{FORMAT}".encode())
+        for name in _ARRAYS:
+            array = getattr(self, name)
+            digest.update(f"{name}{array.shape}{array.dtype.str}".encode())
+            digest.update(array.astype(array.dtype.newbyteorder("<"), copy=False).tobytes())
+        return digest.hexdigest()[:16]
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Graph) and self.hash == other.hash
+
+    def __hash__(self) -> int:
+        return hash(self.hash)
+
+    def __repr__(self) -> str:
+        return (
+            f"Graph({self.n} nodes, {self.edges} edges, |V_sens| = {int(self.sensitive.sum())}, "
+            f"{self.stimuli} stimuli, {self.hash})"
+        )
+
+    def replace(self, **changes: Any) -> Graph:
+        """A copy with some fields changed, validated anew."""
+        values = {name: getattr(self, name) for name in (*_ARRAYS, "meta")}
+        return Graph(**{**values, **changes})
+
+    def save(self, path: str | Path) -> Path:
+        """Write to `path` (.npz). An existing file is not overwritten."""
+        path = Path(path)
+        if path.suffix != ".npz":
+            raise ValueError(f"a graph is saved as .npz, got {path.name!r}; name it *.npz")
+        arrays = {name: getattr(self, name) for name in _ARRAYS}
+        header = json.dumps({"format": FORMAT, "hash": self.hash, "meta": dict(self.meta)})
+        try:
+            with path.open("xb") as file:
+                np.savez_compressed(file, header=np.array(header), **arrays)
+        except FileExistsError:
+            raise FileExistsError(f"{path} exists; remove it or choose another name") from None
+        return path
+
+    @classmethod
+    def load(cls, path: str | Path) -> Graph:
+        """Read what `save` wrote; a changed or foreign file is refused."""
+        header, arrays = _read(path)
+        if header["format"] != FORMAT:
+            raise ValueError(
+                f"{path} has graph format {header['format']}, this version reads {FORMAT}"
+            )
+        graph = cls(**arrays, meta=header["meta"])
+        if graph.hash != header["hash"]:
+            raise ValueError(f"{path} is damaged: hash {graph.hash}, expected {header['hash']}")
+        return graph
+
+
+def _read(path: str | Path) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
+    """Header and arrays of a saved graph; whatever cannot be read is named with its file."""
+    try:
+        with np.load(path, allow_pickle=False) as data:
+            missing = [name for name in ("header", *_ARRAYS) if name not in data]
+            content = {name: data[name] for name in data.files}
+        header = None if missing else json.loads(str(content.pop("header")))
+    except FileNotFoundError:
+        raise
+    except Exception as error:  # zip, zlib, json and NumPy each have their own
+        raise ValueError(f"{path} is not a rapo graph or is damaged: {error}") from error
+    if missing:
+        raise ValueError(f"{path} is not a rapo graph: {missing} missing")
+    if not isinstance(header, dict) or not {"format", "hash", "meta"} <= set(header):
+        raise ValueError(f"{path} is not a rapo graph: its header is {header!r}")
+    return header, {name: content[name] for name in _ARRAYS}
+
+
+def _validate(g: Graph) -> None:
+    n = g.n
+    if n < 1 or g.indptr[0] != 0 or g.indptr[-1] != g.edges or np.any(np.diff(g.indptr) < 0):
+        raise ValueError(
+            f"indptr must rise from 0 to the number of edges ({g.edges}), got {g.indptr}"
+        )
+    for name, shape in (("prob", (g.edges,)), ("positions", (n, 2)), ("sensitive", (n,))):
+        if getattr(g, name).shape != shape:
+            raise ValueError(f"{name} must have shape {shape}, got {getattr(g, name).shape}")
+    if g.edges and (g.indices.min() < 0 or g.indices.max() >= n):
+        bad = g.indices[(g.indices < 0) | (g.indices >= n)][0]
+        raise ValueError(f"edge targets must be nodes 0..{n - 1}, got {bad}")
+    if not np.all((g.prob >= 0) & (g.prob <= 1)):
+        i = int(np.flatnonzero(~((g.prob >= 0) & (g.prob <= 1)))[0])
+        raise ValueError(
+            f"probabilities must be in [0, 1], got {g.prob[i]} on edge "
+            f"{g.sources[i]} -> {g.indices[i]}; rescale or correct the weights"
+        )
+    loops = np.flatnonzero(g.sources == g.indices)
+    if len(loops):
+        raise ValueError(f"self-loop at node {g.indices[loops[0]]}; drop self-loops first")
+    key = g.sources.astype(np.int64) * n + g.indices
+    if np.any(np.diff(key) <= 0):
+        i = int(np.flatnonzero(np.diff(key) <= 0)[0])
+        raise ValueError(
+            f"edges must be sorted and unique; check {g.sources[i]} -> {g.indices[i]} and "
+            f"{g.sources[i + 1]} -> {g.indices[i + 1]}"
+        )
+    if not np.all((g.positions >= 0) & (g.positions <= 1)):
+        i = int(np.flatnonzero(~np.all((g.positions >= 0) & (g.positions <= 1), axis=1))[0])
+        raise ValueError(
+            f"positions must lie in the unit square, node {i} is at {g.positions[i]}; rescale them"
+        )
+    _validate_sensitive(g)
+    _validate_stimuli(g)
+
+
+def _validate_sensitive(g: Graph) -> None:
+    if not g.sensitive.any():
+        raise ValueError("the sensitive set is empty; name at least one node")
+    members = np.flatnonzero(g.sensitive)
+    count, label = connected_components(g.neighbours[members][:, members], directed=False)
+    if count > 1:
+        sizes = sorted(np.bincount(label).tolist(), reverse=True)
+        raise ValueError(
+            f"the sensitive set must be connected, got {count} parts of sizes {sizes[:5]}; "
+            "use its largest part or add the nodes between them"
+        )
+
+
+def _validate_stimuli(g: Graph) -> None:
+    if g.support.ndim != 2 or g.support.size == 0 or g.support.shape != g.weights.shape:
+        raise ValueError(
+            f"support and weights must share a shape (stimuli, nodes), got {g.support.shape} "
+            f"and {g.weights.shape}"
+        )
+    if g.support.min() < 0 or g.support.max() >= g.n:
+        bad = g.support[(g.support < 0) | (g.support >= g.n)][0]
+        raise ValueError(f"stimulus seeds must be nodes 0..{g.n - 1}, got {bad}")
+    if np.any(np.diff(g.support, axis=1) <= 0):
+        row = int(np.flatnonzero(np.any(np.diff(g.support, axis=1) <= 0, axis=1))[0])
+        raise ValueError(f"seeds of stimulus {row + 1} must be ascending and distinct")
+    if not np.all(g.weights >= 0) or not np.allclose(g.weights.sum(axis=1), 1, rtol=0, atol=1e-9):
+        raise ValueError("the seed weights of every stimulus must be >= 0 and sum to 1")

@@ -1,0 +1,183 @@
+"""Landmarks of a graph: balls, V_sens, stimuli and seed scores, drawn or loaded graph alike."""
+
+from __future__ import annotations
+
+import heapq
+import math
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+from scipy.sparse.csgraph import connected_components
+
+HOPS = 3
+"""Reach of `exposure_scores`: within it a cascade is still close to linear in its seeds."""
+
+
+def grow_ball(
+    neighbours: sparse.csr_array, positions: npt.NDArray[np.floating], centre: int, size: int
+) -> npt.NDArray[np.int32]:
+    """A connected set of `size` nodes around `centre`.
+
+    The set grows over its frontier, the node nearest to the centre first (ties by node id), so it
+    is connected by construction.
+
+    Args:
+        neighbours: (n, n) undirected adjacency, as `Graph.neighbours`.
+        positions: (n, 2) coordinates.
+        centre: node id in 0..n-1.
+        size: number of nodes, >= 1.
+
+    Returns:
+        (size,) node ids, ascending.
+
+    Raises:
+        ValueError: when the component of `centre` is smaller than `size`.
+    """
+    n = neighbours.shape[0]
+    if size < 1:
+        raise ValueError(f"a ball holds at least 1 node, got size {size}; ask for 1 or more")
+    if not 0 <= centre < n:
+        raise ValueError(f"centre must be a node 0..{n - 1}, got {centre}")
+    indptr, indices = neighbours.indptr, neighbours.indices
+    distance = np.hypot(*(np.asarray(positions, np.float64) - positions[centre]).T)
+    seen = np.zeros(n, np.bool_)
+    seen[centre] = True
+    heap: list[tuple[float, int]] = [(0.0, int(centre))]
+    ball: list[int] = []
+    while heap and len(ball) < size:
+        _, node = heapq.heappop(heap)
+        ball.append(node)
+        around = indices[indptr[node] : indptr[node + 1]]
+        fresh = around[~seen[around]]
+        seen[fresh] = True
+        for item in zip(distance[fresh].tolist(), fresh.tolist(), strict=True):
+            heapq.heappush(heap, item)
+    if len(ball) < size:
+        raise ValueError(
+            f"a ball of {size} nodes does not fit: the component of node {centre} has {len(ball)}; "
+            "ask for a smaller ball or choose a centre in a larger component"
+        )
+    return np.sort(np.array(ball, np.int32))
+
+
+def draw_sensitive(
+    neighbours: sparse.csr_array,
+    positions: npt.NDArray[np.floating],
+    low: float,
+    high: float,
+    rng: np.random.Generator,
+) -> npt.NDArray[np.bool_]:
+    """V_sens as a connected ball that holds a share of the nodes drawn uniformly from [low, high].
+
+    The centre is drawn among the nodes of the largest component. The count stays inside
+    [low * n, high * n]; on a graph so small that no whole number lies there, it is the whole number
+    nearest to the drawn share, at least 1.
+
+    Args:
+        neighbours: (n, n) undirected adjacency.
+        positions: (n, 2) coordinates.
+        low: smallest share, 0 < low <= high.
+        high: largest share, <= 1.
+        rng: source of randomness.
+
+    Returns:
+        (n,) membership.
+    """
+    if not 0 < low <= high <= 1:
+        raise ValueError(f"shares must satisfy 0 < low <= high <= 1, got low {low}, high {high}")
+    n = neighbours.shape[0]
+    count = _share_to_count(rng.uniform(low, high), low, high, n)
+    _, label = connected_components(neighbours, directed=False)
+    sizes = np.bincount(label)
+    largest = np.flatnonzero(label == sizes.argmax())
+    if len(largest) < count:
+        raise ValueError(
+            f"V_sens of {count} nodes ({low:.0%} to {high:.0%} of {n}) does not fit: the largest "
+            f"component has {len(largest)}; lower the share or name the sensitive nodes"
+        )
+    mask = np.zeros(n, np.bool_)
+    mask[grow_ball(neighbours, positions, int(rng.choice(largest)), count)] = True
+    return mask
+
+
+def _share_to_count(share: float, low: float, high: float, n: int) -> int:
+    """Nodes for a drawn share; 1e-9 keeps 0.07 * 100 = 7.000000000000001 from asking for 8."""
+    least, most = math.ceil(low * n - 1e-9), math.floor(high * n + 1e-9)
+    count = round(share * n)
+    if least <= most:
+        count = min(max(count, least), most)
+    return max(count, 1)
+
+
+def draw_stimuli(
+    neighbours: sparse.csr_array,
+    positions: npt.NDArray[np.floating],
+    sensitive: npt.NDArray[np.bool_],
+    support: int,
+    count: int,
+    rng: np.random.Generator,
+) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.float64]]:
+    """Fixed seed distributions: a ball around a node of V_sens with Dirichlet(1) weights.
+
+    Centres are drawn from V_sens without replacement; once all were used, the draw starts over.
+
+    Args:
+        neighbours: (n, n) undirected adjacency.
+        positions: (n, 2) coordinates.
+        sensitive: (n,) membership of V_sens, at least one node.
+        support: seed nodes of a stimulus, >= 1.
+        count: number of stimuli Z, >= 1.
+        rng: source of randomness.
+
+    Returns:
+        Seed nodes (Z, k), ascending rows, and weights (Z, k), rows sum to 1. k is `support`, or the
+        size of V_sens' component (the smallest one, if it lies in several) when that is smaller.
+    """
+    if support < 1 or count < 1:
+        raise ValueError(
+            f"a stimulus needs support >= 1 and count >= 1, got support {support}, count {count}"
+        )
+    members = np.flatnonzero(sensitive)
+    if not len(members):
+        raise ValueError("the sensitive set is empty; name at least one node to draw stimuli from")
+    _, label = connected_components(neighbours, directed=False)
+    k = min(support, int(np.bincount(label)[label[members]].min()))
+    rounds = math.ceil(count / len(members))
+    centres = np.concatenate([rng.permutation(members) for _ in range(rounds)])[:count]
+    seeds = np.stack([grow_ball(neighbours, positions, int(c), k) for c in centres])
+    return seeds, rng.dirichlet(np.ones(k), size=count)
+
+
+def exposure_scores(
+    adjacency: sparse.csr_array, sensitive: npt.NDArray[np.bool_]
+) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+    """How far a node's activation carries, and how much of that falls into V_sens.
+
+    In linear response, P being the matrix of p_uv: influence is sum_{k=1..3} P^k 1 and risk is
+    1_sens + sum_{k=1..3} P^k 1_sens, each divided by its maximum.
+
+    Args:
+        adjacency: (n, n) matrix of p_uv, as `Graph.adjacency`.
+        sensitive: (n,) membership of V_sens.
+
+    Returns:
+        Influence (n,) and risk (n,), both in [0, 1]; all zero where the maximum is 0.
+    """
+    P = adjacency.astype(np.float64)
+    inside = np.asarray(sensitive, np.float64)
+    influence = _carried(P, np.ones(P.shape[0]))
+    return _relative(influence), _relative(inside + _carried(P, inside))
+
+
+def _carried(P: sparse.csr_array, start: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    total = np.zeros_like(start)
+    for _ in range(HOPS):
+        start = P @ start
+        total += start
+    return total
+
+
+def _relative(values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    top = values.max(initial=0.0)
+    return values / top if top > 0 else np.zeros_like(values)

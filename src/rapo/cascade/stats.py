@@ -1,0 +1,48 @@
+"""What the engine reports of every step, one row each, and the summaries both backends share."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from rapo.core.jit import inlined
+from rapo.core.lanes import root, where
+
+STATS = (
+    "reach",  # |A_{t+1}|
+    "sensitive",  # |A_{t+1} in V_sens|
+    "centroid_x",  # mean position of A_{t+1}; (0.5, 0.5) when empty
+    "centroid_y",
+    "spread",  # root mean squared distance from the centroid; 0 when empty
+    "served",  # sum_v b psi / (b psi + 1 - b): injections that get through
+    "harm",  # c_t
+    "trace",  # sum_r G_t
+    "scar_gain",  # sum_r H_{t+1} - H_t
+    "scar",  # sum_r H_{t+1}
+    "entry_nominal",  # sum of q over V_sens
+    "entry_deformed",  # sum of q psi over V_sens
+    "stay_nominal",  # probability that no node of V_sens activates, under P0
+    "stay_deformed",  # the same under the kernel that was sampled
+)
+(
+    REACH, SENSITIVE, CENTROID_X, CENTROID_Y, SPREAD, SERVED, HARM, TRACE, SCAR_GAIN, SCAR,
+    ENTRY_NOMINAL, ENTRY_DEFORMED, STAY_NOMINAL, STAY_DEFORMED,
+) = range(len(STATS))  # fmt: skip
+
+_ZERO, _ONE, _HALF = np.float32(0), np.float32(1), np.float32(0.5)
+
+
+@inlined
+def mean_position(total: Any, reach: Any) -> Any:
+    """Mean coordinate from a sum of coordinates relative to the centre 0.5; 0.5 for no node."""
+    return _HALF + total / where(reach > _ZERO, reach, _ONE)
+
+
+@inlined
+def spread_of(sum_x: Any, sum_y: Any, sum_squares: Any, reach: Any) -> Any:
+    """Root mean squared distance from the centroid; rounding below 0 counts as 0."""
+    count = where(reach > _ZERO, reach, _ONE)
+    x, y = sum_x / count, sum_y / count
+    variance = sum_squares / count - (x * x + y * y)
+    return root(where(variance > _ZERO, variance, _ZERO))

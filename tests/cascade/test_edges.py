@@ -1,0 +1,113 @@
+"""Tables of edges and labels: spellings of a file, and faults by line."""
+
+import gzip
+
+import numpy as np
+import pytest
+
+from rapo.cascade.edges import NodeTable, read_labels, sort_keys
+from rapo.cascade.load import load_edges
+
+ROWS = [(i, (i + 1) % 12) for i in range(12)] + [(i, (i + 3) % 12) for i in range(12)]
+
+
+def write(path, rows, header="src,dst"):
+    text = "\n".join([header, *(",".join(map(str, row)) for row in rows)]) + "\n"
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def ring(tmp_path):
+    return write(tmp_path / "ring.csv", ROWS)
+
+
+def edge_dict(graph):
+    return dict(zip(zip(graph.sources, graph.indices, strict=True), graph.prob, strict=True))
+
+
+@pytest.mark.parametrize("kind", ["csv.gz", "tsv", "bom", "blank lines"])
+def test_other_spellings_of_the_same_file(ring, tmp_path, kind):
+    text = ring.read_text()
+    if kind == "csv.gz":
+        path = tmp_path / "ring.csv.gz"
+        path.write_bytes(gzip.compress(text.encode()))
+    elif kind == "tsv":
+        path = tmp_path / "ring.tsv"
+        path.write_text(text.replace(",", "\t"))
+    elif kind == "bom":
+        path = tmp_path / "bom.csv"
+        path.write_text(text, encoding="utf-8-sig")
+    else:
+        path = tmp_path / "blank.csv"
+        path.write_text(text.replace("\n", "\r\n\r\n"))
+    assert load_edges(path, scale=False) == load_edges(ring, scale=False)
+
+
+def test_sparse_numbers_sort_as_numbers_and_text_as_text(tmp_path):
+    numbers = write(tmp_path / "a.csv", [(900, 10), (10, 2), (2, 900)])
+    assert load_edges(numbers, scale=False).meta["ids"] == [2, 10, 900]
+    words = write(tmp_path / "b.csv", [("bo", "al"), ("al", "10"), ("10", "2")])
+    assert load_edges(words, scale=False).meta["ids"] == ["10", "2", "al", "bo"]
+    padded = write(tmp_path / "c.csv", [("7", "07"), ("07", "8")])
+    assert load_edges(padded, scale=False).meta["ids"] == ["07", "7", "8"]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", r"bad.csv has no header row; put column names on line 1"),
+        ("0,1\n1,2\n", r"no column 'src', its header is \['0', '1'\]; name the right column"),
+        ("src,dst,src\n", r"repeats a column name in \['src', 'dst', 'src'\]; rename"),
+        ("src,dst\n0,1\n\n1\n", r"line 4 has 1 fields, the header has 2; correct that line"),
+        ("src,dst\n0,1\n1,\n", r"line 3: the node id is empty; every row needs one"),
+        ("src,dst\n", r"bad.csv holds no edge between two nodes"),
+        ("src,dst\n0,1\n2,2\n", r"line 3: node 2 points to itself .*self_loops='drop'"),
+        (
+            "src,dst\n0,1\n1,0\n\n0,1\n",
+            r"line 5 repeats bad.csv, line 2 \(1 duplicates in all\); pass duplicates='drop'",
+        ),
+    ],
+)
+def test_a_bad_file_is_refused_by_line(tmp_path, text, message):
+    path = tmp_path / "bad.csv"
+    path.write_text(text)
+    with pytest.raises(ValueError, match=message):
+        load_edges(path)
+
+
+def test_dropped_lines_are_counted_and_the_first_repeat_is_kept(tmp_path):
+    rows = [(0, 1, 0.1), (1, 1, 0.2), (0, 1, 0.3), (1, 0, 0.4), (0, 1, 0.5), (3, 3, 0.5)]
+    path = write(tmp_path / "d.csv", rows, "src,dst,p")
+    drop = {"self_loops": "drop", "duplicates": "drop", "probability": "p", "sensitive": [0]}
+    graph = load_edges(path, **drop)
+    assert edge_dict(graph) == {(0, 1): np.float32(0.1), (1, 0): np.float32(0.4)}
+    assert graph.meta["self_loops_dropped"] == 2
+    assert graph.meta["duplicates_dropped"] == 2
+    assert graph.meta["ids"] == [0, 1, 3]
+    assert graph.meta["components"] == 2
+    both_ways = load_edges(path, directed=False, **drop)
+    assert set(edge_dict(both_ways).values()) == {np.float32(0.1)}
+    assert both_ways.meta["duplicates_dropped"] == 3
+
+
+@pytest.mark.parametrize("bad", ["1.5", "-0.1", "nan", "inf", "", "high"])
+def test_a_bad_probability_is_refused_by_line(tmp_path, bad):
+    path = write(tmp_path / "p.csv", [(0, 1, 0.5), (1, 2, bad)], "src,dst,p")
+    with pytest.raises(ValueError, match=rf"p.csv, line 3: .*in \[0, 1\], got '{bad}'; rescale"):
+        load_edges(path, probability="p")
+
+
+def test_keys_are_distinct_and_sorted():
+    assert sort_keys(["10", "-3", "9", "10"]) == (["-3", "9", "10"], True)
+    assert sort_keys(["10", "9", "b"]) == (["10", "9", "b"], False)
+    assert sort_keys(["-0", "1"]) == (["-0", "1"], False)
+
+
+def test_labels_are_read_by_column(tmp_path):
+    table = read_labels(write(tmp_path / "l.csv", [(3, "a", 1), (1, "b", 2)], "node,kind,size"))
+    assert table.keys == ["3", "1"]
+    assert table.column("kind") == {"3": "a", "1": "b"}
+    assert NodeTable().keys == []
+    with pytest.raises(ValueError, match=r"called 'age', there are \['kind', 'size'\]; choose one"):
+        table.column("age")

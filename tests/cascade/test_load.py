@@ -1,0 +1,307 @@
+"""Loaders: files and networkx objects to graphs."""
+
+import gzip
+import json
+from pathlib import Path
+
+import networkx as nx
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import rapo.cascade.scale
+from rapo.cascade.graph import Graph
+from rapo.cascade.load import from_networkx, load_edges, load_graphml
+from rapo.cascade.setting import Setting
+
+DATA = Path(__file__).resolve().parents[3] / "shared" / "data"
+RING = [(i, (i + 1) % 12) for i in range(12)] + [(i, (i + 3) % 12) for i in range(12)]
+
+
+def data(folder, file):
+    path = DATA / folder / file
+    if not path.exists():
+        pytest.skip(f"the data set {folder}/{file} is not beside the repository")
+    return path
+
+
+def write(path, rows, header="src,dst"):
+    text = "\n".join([header, *(",".join(map(str, row)) for row in rows)]) + "\n"
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def ring(tmp_path):
+    return write(tmp_path / "ring.csv", RING)
+
+
+def edge_dict(graph):
+    return dict(zip(zip(graph.sources, graph.indices, strict=True), graph.prob, strict=True))
+
+
+# Reading
+
+
+def test_a_plain_edge_list_becomes_a_graph(ring):
+    graph = load_edges(ring, scale=False)
+    assert isinstance(graph, Graph)
+    assert (graph.n, graph.edges, graph.stimuli) == (12, 24, 20)
+    assert set(edge_dict(graph)) == set(RING)
+    assert 0.15 <= graph.sensitive.mean() <= 0.25
+    assert {k: v for k, v in graph.meta.items() if k != "clipped_edges"} == {
+        "source": "ring.csv",
+        "seed": 0,
+        "self_loops_dropped": 0,
+        "duplicates_dropped": 0,
+        "components": 1,
+        "ids": list(range(12)),
+    }
+    json.dumps(dict(graph.meta))
+
+
+@settings(max_examples=15, deadline=None)
+@given(st.permutations(RING))
+def test_the_order_of_lines_does_not_matter(tmp_path_factory, rows):
+    folder = tmp_path_factory.mktemp("order")
+    one, two = (write(folder / f"{i}.csv", r) for i, r in enumerate((RING, rows)))
+    assert load_edges(one, scale=False).hash == load_edges(two, scale=False).hash
+
+
+def test_the_same_seed_gives_the_same_graph_and_another_one_does_not(ring):
+    hashes = [load_edges(ring, seed=seed, scale=False).hash for seed in (0, 0, 1)]
+    assert hashes[0] == hashes[1] != hashes[2]
+
+
+def test_columns_by_name_and_both_directions(tmp_path):
+    rows = [("x", 0, 1, 0.5), ("y", 1, 2, 0.25)]
+    path = write(tmp_path / "u.csv", rows, "kind,from,to,p")
+    graph = load_edges(path, source="from", target="to", probability="p", directed=False)
+    assert edge_dict(graph) == {(0, 1): 0.5, (1, 0): 0.5, (1, 2): 0.25, (2, 1): 0.25}
+
+
+# Probabilities
+
+
+def test_drawn_probabilities_are_beta_and_stronger_inside(tmp_path):
+    rows = [(i, j) for i in range(60) for j in range(60) if i != j]
+    path = write(tmp_path / "full.csv", rows)
+    setting = Setting.default().replace(inside_weight=3.0)
+    graph = load_edges(path, scale=False, setting=setting, sensitive=range(30))
+    inside = graph.sensitive[graph.sources] & graph.sensitive[graph.indices]
+    assert graph.prob[~inside].mean() == pytest.approx(2 / 7, abs=0.02)
+    assert graph.prob[inside].mean() > 0.7
+    assert graph.meta["clipped_edges"] == (graph.prob == 1).sum() > 0
+    other = load_edges(path, scale=False, setting=setting, sensitive=range(10))
+    np.testing.assert_array_equal(other.prob[~inside], graph.prob[~inside])
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ({}, True),
+        ({"scale": False}, False),
+        ({"scale": True}, True),
+        ({"probability": "p"}, False),
+        ({"probability": "p", "scale": True}, True),
+    ],
+)
+def test_only_drawn_probabilities_are_scaled_unless_told(tmp_path, monkeypatch, options, expected):
+    seen = []
+
+    def scale_to_target(graph, setting, *, seed=0):
+        seen.append((setting, seed))
+        assert graph.meta["clipped_edges"] == 0
+        return graph
+
+    monkeypatch.setattr(rapo.cascade.scale, "scale_to_target", scale_to_target)
+    path = write(tmp_path / "s.csv", [(*pair, 0.5) for pair in RING], "src,dst,p")
+    load_edges(path, seed=4, **options)
+    assert seen == ([(Setting.default(), 4)] if expected else [])
+
+
+# V_sens, stimuli, positions
+
+
+@pytest.fixture
+def labels(tmp_path):
+    rows = [(i, "north" if i < 4 else "south", i % 2) for i in range(12)] + [(20, "lone", 0)]
+    return write(tmp_path / "labels.csv", rows, "node,area,parity")
+
+
+def test_the_sensitive_set_by_label_ids_or_mask(ring, labels):
+    by_label = load_edges(ring, labels=labels, sensitive="area=north", scale=False)
+    assert np.flatnonzero(by_label.sensitive).tolist() == [0, 1, 2, 3]
+    assert by_label.n == 13, "a node that only the labels name is part of the graph"
+    assert by_label.meta["unlabelled"] == 0
+    mask = np.arange(13) < 4
+    for same in ([3, 2, 1, 0], np.arange(4), ["0", "1", "2", "3"], {0, 1, 2, 3}, mask, list(mask)):
+        assert load_edges(ring, labels=labels, sensitive=same, scale=False) == by_label
+
+
+def test_a_disconnected_sensitive_set_needs_its_largest_part(ring):
+    apart = {"sensitive": [0, 1, 2, 7], "scale": False}
+    with pytest.raises(ValueError, match=r"connected, got 2 parts of sizes \[3, 1\]; use its larg"):
+        load_edges(ring, **apart)
+    graph = load_edges(ring, sensitive_part="largest", **apart)
+    assert np.flatnonzero(graph.sensitive).tolist() == [0, 1, 2]
+    assert graph.meta["sensitive_left_out"] == 1
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"sensitive": "north"}, "sensitive='north' is not of the form 'column=value'; give"),
+        ({"sensitive": "zone=1"}, r"label is called 'zone', there are \['area', 'parity'\]; choo"),
+        ({"sensitive": "area=west"}, r"no node has area=west; area takes values like \['lone', "),
+        ({"sensitive": [3, 99]}, "names 1 unknown nodes, first 99; use the ids of the data"),
+        ({"sensitive": [True, False]}, "has 2 booleans for 13 nodes; give one per node"),
+        ({"sensitive": []}, "empty list; name at least one node"),
+        ({"sensitive": [False] * 13}, "empty; name at least one node"),
+        ({"sensitive_part": "some"}, "must be 'all' or 'largest', got 'some'"),
+        ({"self_loops": "keep"}, "self_loops must be 'error' or 'drop', got 'keep'"),
+        ({"duplicates": "sum"}, "duplicates must be 'error' or 'drop', got 'sum'"),
+        ({"stimuli": 0}, "got support 20, count 0"),
+        ({"support": 0}, "got support 0, count 20"),
+        ({"positions": np.zeros((3, 2))}, r"shape \(13, 2\), nodes in sorted order.*got \(3, 2\)"),
+        ({"positions": np.full((13, 2), 2.0)}, "unit square, node 0 is at .*rescale them"),
+        ({"positions": "x,y"}, r"no node label is called 'x', there are"),
+        ({"positions": "area,parity"}, r"node 0 has no position in 'area,parity', got \['north'"),
+        ({"positions": "parity"}, r"node 0 has no position in 'parity', got \['0'\]; give every"),
+    ],
+)
+def test_bad_options_are_refused(ring, labels, options, message):
+    with pytest.raises(ValueError, match=message):
+        load_edges(ring, labels=labels, scale=False, **options)
+
+
+def test_labels_without_a_file_and_labelled_twice(ring, tmp_path):
+    with pytest.raises(ValueError, match=r"called 'a', there are \[\]; .* pass labels=<file>"):
+        load_edges(ring, sensitive="a=1")
+    twice = write(tmp_path / "twice.csv", [(0, "a"), (1, "a"), (0, "b")], "node,area")
+    with pytest.raises(ValueError, match=r"line 4: node 0 was labelled on line 2; keep one row"):
+        load_edges(ring, labels=twice)
+
+
+def test_positions_from_labels_are_scaled_and_arrays_are_kept(ring, tmp_path):
+    rows = [(i, 100 + 4 * i, 50) for i in range(12)]
+    labels = write(tmp_path / "xy.csv", rows, "node,x,y")
+    graph = load_edges(ring, labels=labels, positions="x,y", scale=False)
+    np.testing.assert_allclose(graph.positions[:, 0], np.linspace(0, 1, 12), atol=1e-6)
+    np.testing.assert_array_equal(graph.positions[:, 1], 0.5)
+    given_positions = np.full((12, 2), 0.25)
+    graph = load_edges(ring, positions=given_positions, scale=False)
+    np.testing.assert_array_equal(graph.positions, given_positions)
+
+
+def test_number_and_support_of_stimuli(ring):
+    graph = load_edges(ring, stimuli=3, support=5, scale=False)
+    assert graph.support.shape == (3, 5)
+    assert load_edges(ring, scale=False).support.shape == (20, 12), "the component has 12 nodes"
+
+
+# networkx and GraphML
+
+
+def test_networkx_gives_the_graph_that_the_edge_list_gives(ring):
+    assert from_networkx(nx.DiGraph(RING), scale=False) == load_edges(ring, scale=False)
+
+
+@settings(max_examples=15, deadline=None)
+@given(st.permutations(range(8)))
+def test_the_order_of_networkx_nodes_does_not_matter(order):
+    straight, shuffled = nx.Graph(), nx.Graph()
+    straight.add_nodes_from(range(8))
+    shuffled.add_nodes_from(order)
+    for graph in (straight, shuffled):
+        graph.add_edges_from((i, (i + 1) % 8) for i in range(8))
+    assert from_networkx(straight, scale=False) == from_networkx(shuffled, scale=False)
+
+
+def test_graphml_round_trip_with_attributes(tmp_path):
+    source = nx.path_graph(5)
+    for i in source:
+        source.nodes[i].update(x=float(i), y=2.0, side="left" if i < 2 else "right")
+    nx.set_edge_attributes(source, 0.125, "p")
+    path = tmp_path / "path.graphml"
+    nx.write_graphml(source, path)
+    options = {"probability": "p", "sensitive": "side=left", "positions": "x,y"}
+    graph = load_graphml(path, **options)
+    assert graph == from_networkx(source, **options)
+    assert graph.meta["source"] == "path.graphml"
+    assert graph.edges == 8 and set(graph.prob) == {np.float32(0.125)}
+    assert graph.sensitive.tolist() == [True, True, False, False, False]
+    np.testing.assert_allclose(graph.positions[:, 0], np.linspace(0, 1, 5))
+
+
+def test_pairs_as_positions_only_when_asked():
+    source = nx.path_graph(4)
+    nx.set_node_attributes(source, {i: (10.0 * i, 0.0) for i in range(4)}, "pos")
+    asked = from_networkx(source, positions="pos", scale=False)
+    np.testing.assert_allclose(asked.positions[:, 0], np.linspace(0, 1, 4), atol=1e-6)
+    assert not np.allclose(from_networkx(source, scale=False).positions, asked.positions)
+    del source.nodes[2]["pos"]
+    with pytest.raises(ValueError, match=r"node 2 has no position in 'pos', got \[None\]; give"):
+        from_networkx(source, positions="pos")
+
+
+def test_parallel_edges_are_duplicates():
+    source = nx.MultiDiGraph([("a", "b"), ("b", "c"), ("a", "b")], name="multi")
+    with pytest.raises(ValueError, match=r"multi, edge a -> b repeats multi, edge a -> b \(1 dup"):
+        from_networkx(source)
+    graph = from_networkx(source, duplicates="drop", scale=False)
+    assert graph.edges == 2 and graph.meta["duplicates_dropped"] == 1
+    assert graph.meta["source"] == "multi"
+
+
+def test_bad_networkx_graphs_are_refused():
+    with pytest.raises(ValueError, match=r"networkx graph, edge 0 -> 0: node 0 points to itself"):
+        from_networkx(nx.DiGraph([(0, 1), (0, 0)]))
+    with pytest.raises(ValueError, match=r"edge 0 -> 1: .* in \[0, 1\], got None; rescale or"):
+        from_networkx(nx.DiGraph([(0, 1)]), probability="weight")
+    with pytest.raises(ValueError, match=r"two nodes written '1'; relabel its nodes"):
+        from_networkx(nx.DiGraph([(0, 1), (0, "1")]))
+    with pytest.raises(ValueError, match="holds no edge between two nodes"):
+        from_networkx(nx.empty_graph(3))
+
+
+# Real networks
+
+
+def test_email_with_a_department_as_sensitive_set():
+    edges, labels = data("email_eu_core", "edges.csv.gz"), data("email_eu_core", "labels.csv.gz")
+    with pytest.raises(ValueError, match=r"line 46: node 54 points to itself \(642 self-loops"):
+        load_edges(edges)
+    options = {"labels": labels, "sensitive": "department=14", "self_loops": "drop"}
+    with pytest.raises(ValueError, match=r"got 4 parts of sizes \[89, 1, 1, 1\]"):
+        load_edges(edges, scale=False, **options)
+    graph = load_edges(edges, sensitive_part="largest", scale=False, **options)
+    assert (graph.n, graph.edges, int(graph.sensitive.sum())) == (1005, 25_571 - 642, 89)
+    assert graph.meta["self_loops_dropped"] == 642
+    assert graph.meta["components"] == 20
+    assert graph.meta["sensitive_left_out"] == 3
+
+
+def test_congress_keeps_its_measured_probabilities():
+    edges, nodes = (data("congress_twitter", f"{name}.csv.gz") for name in ("edges", "nodes"))
+    graph = load_edges(edges, probability="weight", labels=nodes, sensitive="party=D")
+    assert (graph.n, graph.edges, int(graph.sensitive.sum())) == (475, 13_289, 255)
+    assert graph.prob.min() == pytest.approx(0.00053, abs=1e-5)
+    assert graph.prob.max() == pytest.approx(0.1306, abs=1e-4)
+    assert "scale" not in graph.meta
+
+
+def test_wiki_vote_with_everything_drawn():
+    graph = load_edges(data("wiki_vote", "edges.csv.gz"), scale=False)
+    assert (graph.n, graph.edges) == (7115, 103_689)
+    assert max(graph.meta["ids"]) == 8297
+    assert 0.15 <= graph.sensitive.mean() <= 0.25
+
+
+def test_topology_zoo_with_its_coordinates():
+    with gzip.open(data("topology_zoo", "topologies.jsonl.gz"), "rt") as file:
+        first = json.loads(file.readline())["data"]
+    source = nx.node_link_graph(first, edges="edges")
+    graph = from_networkx(source, positions="pos", scale=False)
+    assert (graph.n, graph.edges) == (len(source), 2 * source.number_of_edges())

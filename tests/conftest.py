@@ -1,0 +1,27 @@
+"""Fixtures shared by all tests: small graphs and short schedules."""
+
+from __future__ import annotations
+
+import pytest
+
+from rapo.cascade.generate import generate
+from rapo.cascade.graph import Graph
+from rapo.cascade.setting import Setting
+
+
+@pytest.fixture(scope="session")
+def short() -> Setting:
+    """The package's setting with a schedule of 150 / 60 / 100 steps."""
+    return Setting.default().replace(horizons=(150, 60, 100))
+
+
+@pytest.fixture(scope="session")
+def small_graph(short: Setting) -> Graph:
+    """60 nodes, so that a slow reference can follow."""
+    return generate(60, 1, setting=short)
+
+
+@pytest.fixture(scope="session")
+def graph250() -> Graph:
+    """The paper's size."""
+    return generate(250, 0)
