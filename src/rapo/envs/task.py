@@ -1,0 +1,79 @@
+"""The platform's task: what is observed, what is rewarded, what is reported. Pure functions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from rapo.cascade import stats as row
+from rapo.cascade.setting import Setting
+
+Float = npt.NDArray[np.floating[Any]]
+
+X_SIZE = 5
+"""Size of the observable `x`: |A|/|V|, centroid (2), spread, phase clock."""
+X_START = np.array([0, 0.5, 0.5, 0, 0], np.float32)
+"""`x` at the start of Exposure and Replay: nobody active, clock at 0."""
+
+
+def observable(
+    stats: npt.NDArray[np.float32], clock: npt.NDArray[np.int64], n: int, horizon: int
+) -> npt.NDArray[np.float32]:
+    """`x` of every episode, (E, 5) float32.
+
+    Args:
+        stats: (len(STATS), E) of the last step.
+        clock: (E,) step within the phase.
+        n: number of nodes.
+        horizon: steps of Exposure, the unit of the clock.
+    """
+    x = np.empty((stats.shape[1], X_SIZE), np.float32)
+    x[:, 0] = stats[row.REACH] / np.float32(n)
+    x[:, 1] = stats[row.CENTROID_X]
+    x[:, 2] = stats[row.CENTROID_Y]
+    x[:, 3] = stats[row.SPREAD]
+    x[:, 4] = clock / horizon
+    return x
+
+
+def reward_of(
+    stats: npt.NDArray[np.float32], served_at_most: Float, setting: Setting
+) -> npt.NDArray[np.float64]:
+    """Reward of the platform, (E,): served injections and some engagement outside V_sens.
+
+    Served injections count relative to the aggressive action under `P0` and saturate: the paper
+    keeps 82% of the return at a third of the reach, which no linear reward does.
+
+    Args:
+        stats: (len(STATS), E) of the step.
+        served_at_most: (E,) served injections of the aggressive action under `P0`.
+        setting: kappa_s, kappa and the weight of engagement.
+    """
+    served = stats[row.SERVED] / served_at_most
+    outside = stats[row.REACH] - stats[row.SENSITIVE]
+    task = np.expm1(-served / setting.kappa_s) / np.expm1(-1 / setting.kappa_s)
+    engagement = -np.expm1(-outside / setting.kappa)
+    return np.asarray(task + setting.outside_weight * engagement, np.float64)
+
+
+def report_of(stats: npt.NDArray[np.float32]) -> dict[str, Float]:
+    """`info` of a step, each (E,). A ratio without nominal harmful mass is NaN."""
+    nominal, stay = stats[row.ENTRY_NOMINAL], stats[row.STAY_NOMINAL].astype(np.float64)
+    stay_deformed = stats[row.STAY_DEFORMED].astype(np.float64)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        odds_ratio = stats[row.ENTRY_DEFORMED] / nominal
+        event = ((1 - stay_deformed) * stay) / (stay_deformed * (1 - stay))
+    return {
+        "harm": stats[row.HARM],
+        "cost": stats[row.HARM],
+        "cost_G": stats[row.TRACE],
+        "cost_H": stats[row.SCAR_GAIN],
+        "scar_mass": stats[row.SCAR],
+        "reach": stats[row.REACH],
+        "sensitive_mass": stats[row.SENSITIVE],
+        "served": stats[row.SERVED],
+        "odds_ratio": odds_ratio,
+        "event_odds_ratio": np.where(nominal > 0, event, np.nan),
+    }

@@ -1,0 +1,325 @@
+"""`GraphDiffusionVectorEnv`: many episodes of the platform behind Gymnasium's vector interface."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import gymnasium
+import numpy as np
+import numpy.typing as npt
+from gymnasium.vector import AutoresetMode, VectorEnv
+from gymnasium.vector.utils import batch_space
+
+from rapo.cascade.engine import Cascade
+from rapo.cascade.generate import generate
+from rapo.cascade.graph import Graph
+from rapo.cascade.rng import STIMULUS, derive, uniform
+from rapo.cascade.setting import AGGRESSIVE, DECAY, PHASES, REPLAY, Setting
+from rapo.core.deformation import Scope
+from rapo.core.params import FieldParams
+from rapo.envs.render import GraphRenderer
+from rapo.envs.task import X_SIZE, X_START, observable, report_of, reward_of
+
+Obs = npt.NDArray[np.float32]
+Info = dict[str, Any]
+_OPTIONS = ("stimulus", "keep_memory", "reset_mask")
+
+
+class GraphDiffusionVectorEnv(VectorEnv[Obs, npt.NDArray[Any], npt.NDArray[Any]]):
+    """`num_envs` RSD episodes side by side, one kernel call per step.
+
+    Actions: 0 aggressive, 1 moderate, 2 conservative injection. A plain `reset` draws a stimulus
+    and runs exposure, decay and replay by itself (truncated at their end); with
+    `schedule="external"` the caller moves phases on with `begin`. Sub-environment i of
+    `reset(seed=s)` equals a single environment with seed `s + i`, bit by bit.
+
+    `info` describes the step taken: harm (also as `cost`), cost_G, cost_H, scar_mass, reach,
+    sensitive_mass, served, odds_ratio, event_odds_ratio, stimulus, phase, clock; each (num_envs,).
+
+    Args:
+        num_envs: number of episodes.
+        nodes: size of a generated graph, default 250.
+        graph_seed: of a generated graph, default 0.
+        graph: a graph of one's own, instead of `nodes` and `graph_seed`.
+        regions: region spec or array; default that of the setting.
+        deformation: `full` (RAPO), `off` (`P0`), `topk:<k>` or `local[:<share>]`.
+        deform_phases: in which of exposure, decay, replay the deformation is on; (True, True,
+            False) is off@rep.
+        observe: `x`, or `xGH` to append the fields of all regions.
+        setting: open choices of the platform.
+        params: constants of the fields.
+        coupled: whether Replay reuses Exposure's draws.
+        schedule: `rsd` or `external`.
+        autoreset_mode: `NextStep`, `SameStep` or `Disabled` (Gymnasium's `AutoresetMode`).
+        backend: of the engine, see `Cascade`.
+        threads: of the engine.
+        render_mode: None or `rgb_array`.
+    """
+
+    def __init__(
+        self,
+        num_envs: int = 1,
+        *,
+        nodes: int | None = None,
+        graph_seed: int | None = None,
+        graph: Graph | None = None,
+        regions: str | npt.ArrayLike | None = None,
+        deformation: str | Scope = "full",
+        deform_phases: tuple[bool, bool, bool] = (True, True, True),
+        observe: str = "x",
+        setting: Setting | None = None,
+        params: FieldParams | None = None,
+        coupled: bool = False,
+        schedule: str = "rsd",
+        autoreset_mode: AutoresetMode | str = AutoresetMode.NEXT_STEP,
+        backend: str = "auto",
+        threads: int = 1,
+        render_mode: str | None = None,
+    ) -> None:
+        if graph is not None and (nodes is not None or graph_seed is not None):
+            raise ValueError(
+                f"give either graph or nodes and graph_seed, got a graph and nodes={nodes}, "
+                f"graph_seed={graph_seed}"
+            )
+        for name, value, known in (
+            ("observe", observe, ("x", "xGH")),
+            ("schedule", schedule, ("rsd", "external")),
+            ("render_mode", render_mode, (None, "rgb_array")),
+        ):
+            if value not in known:
+                raise ValueError(f"{name} must be one of {known}, got {value!r}")
+        self.setting = Setting.default() if setting is None else setting
+        if graph is None:
+            seed = 0 if graph_seed is None else graph_seed
+            graph = generate(250 if nodes is None else nodes, seed, self.setting)
+        self.graph = graph
+        self.observe, self.schedule, self.render_mode = observe, schedule, render_mode
+        self.autoreset_mode = AutoresetMode(autoreset_mode)
+        self.engine = Cascade(
+            graph,
+            num_envs,
+            setting=self.setting,
+            params=params,
+            regions=regions,
+            deformation=deformation,
+            deform_phases=deform_phases,
+            coupled=coupled,
+            scheduled=schedule == "rsd",
+            backend=backend,
+            threads=threads,
+        )
+        self.num_envs = num_envs
+        self.metadata = {
+            "render_modes": ["rgb_array"],
+            "render_fps": 10,
+            "autoreset_mode": self.autoreset_mode,
+        }
+        fields = 2 * self.engine.region_count if observe == "xGH" else 0
+        high = np.full(X_SIZE + fields, np.inf, np.float32)
+        high[:4] = 1
+        self.single_observation_space = gymnasium.spaces.Box(np.zeros_like(high), high)
+        self.single_action_space = gymnasium.spaces.Discrete(3)
+        self.observation_space = batch_space(self.single_observation_space, num_envs)
+        self.action_space = batch_space(self.single_action_space, num_envs)
+        self._served_at_most = self.engine.rates[:, AGGRESSIVE].sum(axis=1, dtype=np.float64)
+        self._seeds = np.zeros(num_envs, np.uint64)
+        self._episode = np.full(num_envs, -1, np.int64)  # -1: not seeded yet
+        self._done = np.ones(num_envs, np.bool_)
+        self._x = np.tile(X_START, (num_envs, 1))
+        self._renderer: GraphRenderer | None = None
+
+    @property
+    def phase(self) -> npt.NDArray[np.int64]:
+        """(num_envs,) 0 exposure, 1 decay, 2 replay."""
+        return self.engine.phase
+
+    @property
+    def stimulus(self) -> npt.NDArray[np.int64]:
+        """(num_envs,) stimulus of each episode, 1-based."""
+        return self.engine.stimulus
+
+    def reset(
+        self,
+        *,
+        seed: int | Sequence[int | None] | None = None,
+        options: dict[str, Any] | None = None,
+    ) -> tuple[Obs, Info]:
+        """Start new episodes.
+
+        Args:
+            seed: sub-environment i takes `seed + i`; or one seed each.
+            options: `stimulus` (1-based, one or one per environment; else drawn), `keep_memory`
+                (leave fields and delay buffer as they are), `reset_mask` (which to reset).
+        """
+        options = options or {}
+        unknown = sorted(set(options) - set(_OPTIONS))
+        if unknown:
+            raise ValueError(f"unknown reset options {unknown}; known are {list(_OPTIONS)}")
+        mask = np.asarray(options.get("reset_mask", np.ones(self.num_envs, np.bool_)))
+        if mask.dtype != np.bool_ or mask.shape != (self.num_envs,):
+            raise ValueError(f"reset_mask must be bool of shape ({self.num_envs},), got {mask}")
+        stimulus = options.get("stimulus")
+        if stimulus is not None:
+            self.engine._checked_stimuli(stimulus, self.num_envs)
+        if isinstance(seed, int | np.integer | None):
+            super().reset(seed=None if seed is None else int(seed))
+        self._seed(seed, mask)
+        self._start(mask, stimulus, keep_memory=bool(options.get("keep_memory", False)))
+        return self._observation(), self._info()
+
+    def begin(
+        self,
+        phase: str,
+        stimulus: npt.ArrayLike | None = None,
+        episodes: npt.ArrayLike | None = None,
+    ) -> Obs:
+        """Move episodes to the start of `exposure`, `decay` or `replay`; memory stays.
+
+        Exposure and replay reset the observable state and switch the stimulus on; decay switches
+        it off.
+        """
+        if phase not in PHASES:
+            raise ValueError(f"phase must be one of {PHASES}, got {phase!r}")
+        if (self._episode < 0).any():
+            raise ValueError("call reset() before begin(): there is no episode yet")
+        number = PHASES.index(phase)
+        self.engine.enter(number, episodes, stimuli=stimulus)
+        rows = self.engine._rows(episodes)
+        self._done[rows] = False
+        if number == DECAY:
+            self._x[rows, 4] = 0
+        else:
+            self._x[rows] = X_START
+        return self._observation()
+
+    def step(
+        self, actions: npt.NDArray[Any]
+    ) -> tuple[Obs, npt.NDArray[np.float64], npt.NDArray[np.bool_], npt.NDArray[np.bool_], Info]:
+        """One step of every episode; see the class for `info`."""
+        pending = self._done.copy()
+        resets_itself = self.autoreset_mode is AutoresetMode.NEXT_STEP
+        if pending.any() and not (resets_itself and (self._episode >= 0).all()):
+            raise ValueError(
+                f"episodes {np.flatnonzero(pending)[:5].tolist()} are over or not begun; "
+                "call reset() first"
+            )
+        stats = self.engine.step(actions)
+        clock, phase = self.engine.clock, self.engine.phase
+        horizons = self.setting.horizons
+        truncated = (phase == REPLAY) & (clock >= horizons[REPLAY])
+        if self.schedule == "external":
+            truncated[:] = False
+        self._x = observable(stats, clock, self.graph.n, horizons[0])
+        if self.schedule == "rsd":
+            self._x[(phase == REPLAY) & (clock == 0)] = X_START
+        reward = reward_of(stats, self._served_at_most[self.engine.stimulus - 1], self.setting)
+        info = {**report_of(stats), **self._info()}
+        if pending.any():  # these were over before: their step is the reset
+            self._episode[pending] += 1
+            self._start(pending, None, keep_memory=False)
+            reward[pending] = 0
+            truncated[pending] = False
+        self._done = truncated.copy()
+        if self.autoreset_mode is AutoresetMode.SAME_STEP and truncated.any():
+            final = self._observation()
+            info = {**info, "final_obs": final, "_final_obs": truncated, "final_info": info}
+            self._episode[truncated] += 1
+            self._start(truncated, None, keep_memory=False)
+        return self._observation(), reward, np.zeros_like(truncated), truncated, info
+
+    def snapshot(self) -> dict[str, npt.NDArray[Any]]:
+        """Everything that evolves, as plain arrays."""
+        mine = {
+            "graph": np.array(self.graph.hash),
+            "seeds": self._seeds.copy(),
+            "episode": self._episode.copy(),
+            "done": self._done.copy(),
+            "x": self._x.copy(),
+        }
+        return {**mine, **{f"engine.{k}": v for k, v in self.engine.snapshot().items()}}
+
+    def restore(self, state: Mapping[str, npt.NDArray[Any]]) -> tuple[Obs, Info]:
+        """Take over a `snapshot` of an environment with the same graph and configuration."""
+        mine = self.snapshot()
+        if set(state) != set(mine):
+            raise ValueError(f"a snapshot has {sorted(mine)}, got {sorted(state)}")
+        if str(state["graph"]) != self.graph.hash:
+            raise ValueError(
+                f"the snapshot is of graph {state['graph']}, this environment has {self.graph.hash}"
+            )
+        for name in ("seeds", "episode", "done", "x"):
+            if np.shape(state[name]) != mine[name].shape:
+                raise ValueError(
+                    f"{name} must have shape {mine[name].shape}, got {np.shape(state[name])}"
+                )
+        self.engine.restore(
+            {k.removeprefix("engine."): v for k, v in state.items() if k.startswith("engine.")}
+        )
+        self._seeds, self._episode = state["seeds"].copy(), state["episode"].copy()
+        self._done, self._x = state["done"].copy(), state["x"].copy()
+        return self._observation(), self._info()
+
+    def render(self) -> tuple[Any, ...] | None:
+        """An RGB array (H, W, 3) of every episode, if `render_mode` is `rgb_array`."""
+        if self.render_mode is None:
+            return None
+        if self._renderer is None:
+            self._renderer = GraphRenderer(self.graph, self.engine.regions)
+        active, H = self.engine.active, self.engine.H
+        phase, clock = self.engine.phase, self.engine.clock
+        return tuple(
+            self._renderer.draw(active[i], H[i], PHASES[phase[i]], int(clock[i]))
+            for i in range(self.num_envs)
+        )
+
+    def close_extras(self, **kwargs: Any) -> None:
+        """Release the figure of the renderer."""
+        if self._renderer is not None:
+            self._renderer.close()
+            self._renderer = None
+
+    def _seed(self, seed: int | Sequence[int | None] | None, mask: npt.NDArray[np.bool_]) -> None:
+        if seed is None:
+            fresh = mask & (self._episode < 0)
+            if fresh.any():
+                self._seeds[fresh] = self.np_random.integers(2**63, size=int(fresh.sum()))
+                self._episode[fresh] = 0
+            self._episode[mask & ~fresh] += 1
+            return
+        each = (
+            [seed + i for i in range(self.num_envs)] if isinstance(seed, int | np.integer) else seed
+        )
+        if len(each) != self.num_envs or any(s is not None and s < 0 for s in each):
+            raise ValueError(f"seed needs {self.num_envs} whole numbers >= 0, got {seed!r}")
+        for i in np.flatnonzero(mask).tolist():
+            value = each[i]
+            if value is None:
+                value = int(self.np_random.integers(2**63))
+            self._seeds[i], self._episode[i] = value, 0
+
+    def _start(
+        self, mask: npt.NDArray[np.bool_], stimulus: npt.ArrayLike | None, *, keep_memory: bool
+    ) -> None:
+        rows = np.flatnonzero(mask)
+        keys = derive(derive(self._seeds[rows], 0), self._episode[rows])
+        if stimulus is None:
+            u = uniform(keys, 0, STIMULUS)
+            z = 1 + np.floor(u * np.float32(self.graph.stimuli)).astype(np.int64)
+        else:
+            z = np.broadcast_to(np.asarray(stimulus), (self.num_envs,))[rows]
+        self.engine.start(keys, z, rows, keep_memory=keep_memory)
+        self._x[rows] = X_START
+        self._done[rows] = False
+
+    def _observation(self) -> Obs:
+        if self.observe == "x":
+            return self._x.copy()
+        return np.concatenate([self._x, self.engine.G, self.engine.H], axis=1)
+
+    def _info(self) -> Info:
+        return {
+            "stimulus": self.engine.stimulus,
+            "phase": self.engine.phase,
+            "clock": self.engine.clock,
+        }
