@@ -1,0 +1,1 @@
+"""Whole experiments: environments, policies and diagnostics put together."""
