@@ -46,6 +46,8 @@ def test_demo_never_overwrites_silently(demo):
     [
         (("demo", "--nodes", "5"), "nodes must be a whole number >= 10, got 5"),
         (("demo", "--episodes", "1"), "episodes must be >= 2"),
+        (("demo", "--seed", "-1"), "seed must be a whole number >= 0, got -1"),
+        (("demo", "--seed", "9" * 30), "seed must be a whole number >= 0"),
         (("demo", "--graph-seed", "-1"), "seed must be a whole number >= 0, got -1"),
         (("demo", "--nodes", "many"), "Invalid value for '--nodes'"),
         (("demo", "--speed", "3"), "--speed"),

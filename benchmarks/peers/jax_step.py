@@ -163,7 +163,7 @@ class JaxStep:
 
             inside, passed = miss[members], entry[members]
             stay = inside.prod(axis=0)
-            normaliser = (passed + inside).prod(axis=0)
+            partition = (passed + inside).prod(axis=0)
             served = b * psi[seed_region, columns]
             count = due.sum(axis=0)
             harm = jnp.minimum(np.float32(0.1) * count, one)
@@ -177,7 +177,7 @@ class JaxStep:
             x, y = x / size, y / size
             spread = jnp.sqrt(jnp.maximum(squares / size - x * x - y * y, 0))
             served = (served / (served + one - b)).sum(axis=0)
-            entries = ((one - inside).sum(axis=0), passed.sum(axis=0), stay, stay / normaliser)
+            entries = ((one - inside).sum(axis=0), passed.sum(axis=0), stay, partition)
             stats = (reach, sensitive, x + half, y + half, spread, served, *trace, *entries)
             return (after, G, H + growth, t + 1), (now, jnp.stack(stats))
 

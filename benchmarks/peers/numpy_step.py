@@ -71,7 +71,7 @@ class NumpyStep:
         entry *= np.take(psi, p.region, axis=0)
         miss += entry  # sum of the two outcomes' weights: comparing needs no division
         np.sum(np.take(entry, self.members, axis=0), axis=0, out=out[11])
-        np.divide(out[12], np.prod(np.take(miss, self.members, axis=0), axis=0), out=out[13])
+        np.prod(np.take(miss, self.members, axis=0), axis=0, out=out[13])
         miss *= self._draw()
         entry *= np.float32(2.0**24)
         after = np.less(miss, entry).astype(np.float32)

@@ -112,8 +112,8 @@ def safe_mass_bound(q0: float, factor: float) -> float:
     """
     if not 0 <= q0 <= 1:
         raise ValueError(f"q0 must be in [0, 1], got {q0}")
-    if not factor >= 0:
-        raise ValueError(f"factor must be >= 0, got {factor}")
+    if not 0 <= factor < float("inf"):
+        raise ValueError(f"factor must be >= 0 and finite, got {factor}")
     return 0.0 if q0 == 0 else q0 / (q0 + factor * (1 - q0))
 
 
@@ -149,7 +149,10 @@ def event_odds(q: npt.ArrayLike, psi: npt.ArrayLike | None = None) -> float:
         raise ValueError(f"q must be in [0, 1), got {p[~((p >= 0) & (p < 1))].flat[0]}")
     odds = p / (1 - p)
     if psi is not None:
-        odds = odds * _conductance(np.asarray(psi, float))
+        s = np.asarray(psi, float)
+        if s.shape != p.shape:
+            raise ValueError(f"psi must have the shape {p.shape} of q, got {s.shape}")
+        odds = odds * _conductance(s)
     return float(np.expm1(np.log1p(odds).sum()))
 
 

@@ -306,7 +306,8 @@ def test_statistics_are_what_they_say(graph250):
     assert np.allclose(stats["scar"], engine.H.sum(axis=1), rtol=1e-5)
     assert np.allclose(stats["scar_gain"], (engine.H - H).sum(axis=1), atol=1e-6)
     assert (stats["entry_deformed"] <= stats["entry_nominal"]).all()
-    assert (stats["stay_deformed"] >= stats["stay_nominal"]).all()
+    assert (stats["partition"] <= 1).all()
+    assert (stats["partition"] >= stats["stay_nominal"]).all()
 
 
 def test_odds_of_harmful_entry_match_the_theory(small_graph, short):
@@ -327,7 +328,7 @@ def test_odds_of_harmful_entry_match_the_theory(small_graph, short):
         for i, (q, psi) in enumerate(laws):
             assert np.isclose(stats["entry_nominal"][i], q.sum(), rtol=1e-4, atol=1e-6)
             assert np.isclose(stats["entry_deformed"][i], (q * psi).sum(), rtol=1e-4, atol=1e-6)
-            stay = stats["stay_deformed"][i]
+            stay = stats["stay_nominal"][i] / stats["partition"][i]
             assert np.isclose(1 / stay - 1, theory.event_odds(q, psi), rtol=1e-3, atol=1e-5)
             assert theory.event_odds(q, psi) <= psi.max() * theory.event_odds(q) * (1 + 1e-9)
 
@@ -352,7 +353,10 @@ def test_memory_of_a_decayed_field_is_exactly_zero(graph250):
         (lambda e: e.start(KEYS, [0, 1, 2]), r"stimulus must be in 1..20"),
         (lambda e: e.start([1], [1], episodes=[3]), r"episodes must be indices 0..2"),
         (lambda e: e.enter(7), "phase must be 0, 1 or 2, got 7"),
-        (lambda e: e.run([0, 0, 0], 0), "steps must be >= 1, got 0"),
+        (lambda e: e.run([0, 0, 0], 0), "steps must be a whole number >= 1, got 0"),
+        (lambda e: e.start(7, [1, 2, 3]), "keys must be 3 whole numbers >= 0"),
+        (lambda e: e.start([1.9, 2, 3], [1, 2, 3]), "keys must be 3 whole numbers >= 0"),
+        (lambda e: e.start([-1, 2, 3], [1, 2, 3]), "keys must be 3 whole numbers >= 0"),
         (lambda e: e.restore({"G": 1}), "a snapshot has"),
     ],
 )
@@ -372,10 +376,32 @@ def test_bad_snapshot_values_change_nothing(small_graph, short):
     engine.start(KEYS, STIMULI)
     engine.run([0, 0, 0], 70)
     before = engine.snapshot()
-    for name, bad in (("G", -1.0), ("H", np.nan), ("stimulus", 99), ("phase", 5)):
-        state = {**before, name: np.full_like(before[name], bad)}
-        with pytest.raises(ValueError, match=r"finite and >= 0|stimulus must be"):
+    for name, bad, message in (
+        ("G", -1.0, "G must be >= 0, got -1.0"),
+        ("G", 1e300, r"G must hold finite float32 values, got 1e\+300"),
+        ("H", np.nan, "H must hold finite float32 values, got nan"),
+        ("active", 0.5, "active must hold bool values, got float64"),
+        ("active", 7, "active must hold bool values, got int64"),
+        ("stimulus", 99, r"stimulus must be in 0..20"),
+        ("stimulus", np.nan, "stimulus must hold int64 values, got float64"),
+        ("stimulus", 1.0, "stimulus must hold int64 values, got float64"),
+        ("phase", 5, r"phase must be in 0..2"),
+        ("clock", -5, "clock must be >= 0, got -5"),
+        ("clock", "5", "clock must hold int64 values, got <U1"),
+        ("keys", -1, "keys must hold uint64 values, got -1"),
+        ("keys", 0.5, "keys must hold uint64 values, got float64"),
+    ):
+        state = {**before, name: np.full(before[name].shape, bad)}
+        with pytest.raises(ValueError, match=message):
             engine.restore(state)
+    with pytest.raises(ValueError, match=r"a snapshot has .*, got list"):
+        engine.restore([])
+    moved = Cascade(small_graph, 3, setting=short, regions=np.roll(engine.regions, 1))
+    if len(moved.live) == len(engine.live):
+        moved.start(KEYS, STIMULI)
+        with pytest.raises(ValueError, match="other regions"):
+            moved.restore(before)
+    engine.restore({name: value.tolist() for name, value in before.items()})  # as from JSON
     with pytest.raises(ValueError, match="G must have shape"):
         engine.restore({**before, "G": before["G"][:, :1]})
     for name, value in engine.snapshot().items():
@@ -394,8 +420,71 @@ def test_bad_snapshot_values_change_nothing(small_graph, short):
         ({"regions": "cells"}, "cells"),
         ({"credit": [1]}, "credit must name a region"),
         ({"deform_phases": (True,)}, "three truth values"),
+        ({"deform_phases": "off"}, "three truth values, got 'off'"),
+        ({"deform_phases": ("off",) * 3}, "each of deform_phases must be True or False, got 'off'"),
+        ({"coupled": "no"}, "coupled must be True or False, got 'no'"),
+        ({"scheduled": 1}, "scheduled must be True or False, got 1"),
+        ({"setting": {}}, "setting must be a Setting"),
+        ({"params": {"lam": 0.1}}, "params must be a FieldParams"),
+        ({"episodes": True}, "episodes must be a whole number >= 1, got True"),
+        ({"episodes": "a"}, "episodes must be a whole number >= 1, got 'a'"),
     ],
 )
 def test_bad_construction_is_named(small_graph, short, options, message):
     with pytest.raises(ValueError, match=message):
         Cascade(small_graph, **{"episodes": 2, "setting": short, **options})
+
+
+def test_a_phase_entered_again_has_draws_of_its_own(small_graph, short):
+    def reach(coupled):
+        engine = Cascade(
+            small_graph, 4, setting=short, deformation="off", scheduled=False, coupled=coupled
+        )
+        engine.start(np.arange(4, dtype=np.uint64), [1, 2, 3, 4])
+        series = [engine.run(np.zeros(4, int), 60)[:, REACH]]
+        for _ in range(2):
+            engine.enter(DECAY)
+            engine.run(np.zeros(4, int), 60)
+            engine.enter(REPLAY)
+            series.append(engine.run(np.zeros(4, int), 60)[:, REACH])
+        return series
+
+    exposure, first, second = reach(coupled=False)
+    assert not np.array_equal(first, second)
+    assert not np.array_equal(exposure, first)
+    exposure, first, second = reach(coupled=True)
+    assert np.array_equal(exposure, first)
+    assert not np.array_equal(first, second)
+
+
+def test_a_snapshot_remembers_how_often_a_phase_was_entered(small_graph, short):
+    engine = Cascade(small_graph, 1, setting=short, scheduled=False)
+    engine.start([3], [1])
+    for phase in (DECAY, REPLAY, DECAY):
+        engine.enter(phase)
+    copy = Cascade(small_graph, 1, setting=short, scheduled=False)
+    copy.restore(engine.snapshot())
+    for each in (engine, copy):
+        each.enter(REPLAY)
+    assert engine.keys == copy.keys
+
+
+def test_an_engine_with_threads_can_be_copied_and_closed(graph250):
+    import pickle
+
+    engine = Cascade(graph250, 64, threads=2)
+    engine.start(np.arange(64, dtype=np.uint64), np.full(64, 3))
+    engine.run(np.zeros(64, int), 30)
+    twin = pickle.loads(pickle.dumps(engine))
+    assert np.array_equal(twin.step(np.zeros(64, int)), engine.step(np.zeros(64, int)))
+    engine.close()
+    assert np.array_equal(twin.step(np.ones(64, int)), engine.step(np.ones(64, int)))
+
+
+def test_constants_at_their_ends_keep_the_fields_finite(graph250):
+    params = FieldParams(alpha=1e9, eta=1e9, w_G=1e9, w_H=1e9, psi_min=1e-30)
+    engine = Cascade(graph250, 4, params=params)
+    engine.start(np.arange(4, dtype=np.uint64), [1, 2, 3, 4])
+    trace = engine.run(np.zeros(4, int), 1200)
+    assert np.isfinite(trace).all()
+    assert engine.H.max() > 1e15

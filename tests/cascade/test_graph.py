@@ -3,8 +3,10 @@
 import dataclasses
 import io
 import json
+import pickle
 import re
 import zipfile
+from copy import deepcopy
 
 import numpy as np
 import pytest
@@ -208,8 +210,14 @@ def test_replace_makes_a_checked_copy():
             {"support": [[0, 1, 2], [0, 1, 3]]},
             "support and weights must share a shape (stimuli, nodes), got (2, 3) and (2, 2)",
         ),
-        ({"support": [], "weights": []}, "must share a shape (stimuli, nodes)"),
-        ({"support": [0, 1], "weights": [0.5, 0.5]}, "share a shape (stimuli, nodes), got (2,)"),
+        ({"support": [[]], "weights": [[]]}, "must share a shape (stimuli, nodes)"),
+        (
+            {"support": [0, 1], "weights": [0.5, 0.5]},
+            "support must be a 2-D array of int32, got int64 of shape (2,)",
+        ),
+        ({"prob": np.full(4, 0.1 + 1j)}, "prob must be a 1-D array of float32, got complex128"),
+        ({"sensitive": np.full(4, np.nan)}, "sensitive must be a 1-D array of bool, got float64"),
+        ({"meta": None}, "meta must be a mapping of JSON values, got None"),
         ({"support": [[0, 1], [1, 4]]}, "stimulus seeds must be nodes 0..3, got 4"),
         ({"support": [[-1, 1], [1, 3]]}, "stimulus seeds must be nodes 0..3, got -1"),
         ({"support": [[0, 1], [3, 1]]}, "seeds of stimulus 2 must be ascending and distinct"),
@@ -295,9 +303,19 @@ def test_another_suffix_is_refused(tmp_path):
 
 
 def test_meta_that_cannot_be_written_leaves_no_file(tmp_path):
-    with pytest.raises(TypeError):
+    with pytest.raises(ValueError, match="meta must be a mapping of JSON values"):
         tiny(meta={"a": np.zeros(2)}).save(tmp_path / "graph.npz")
     assert not list(tmp_path.iterdir())
+
+
+def test_copies_are_as_immutable_as_the_graph():
+    graph = tiny()
+    for copy in (pickle.loads(pickle.dumps(graph)), deepcopy(graph)):
+        assert copy == graph and copy.hash == graph.hash
+        with pytest.raises(ValueError, match="read-only"):
+            copy.prob[0] = 0.9
+    with pytest.raises(TypeError):
+        graph.meta["x"] = 1
 
 
 def rewrite(path, **changes):

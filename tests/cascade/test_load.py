@@ -162,8 +162,8 @@ def test_a_disconnected_sensitive_set_needs_its_largest_part(ring):
         ({"sensitive_part": "some"}, "must be 'all' or 'largest', got 'some'"),
         ({"self_loops": "keep"}, "self_loops must be 'error' or 'drop', got 'keep'"),
         ({"duplicates": "sum"}, "duplicates must be 'error' or 'drop', got 'sum'"),
-        ({"stimuli": 0}, "got support 20, count 0"),
-        ({"support": 0}, "got support 0, count 20"),
+        ({"stimuli": 0}, "stimuli must be a whole number >= 1, got 0"),
+        ({"support": 0}, "support must be a whole number >= 1, got 0"),
         ({"positions": np.zeros((3, 2))}, r"shape \(13, 2\), nodes in sorted order.*got \(3, 2\)"),
         ({"positions": np.full((13, 2), 2.0)}, "unit square, node 0 is at .*rescale them"),
         ({"positions": "x,y"}, r"no node label is called 'x', there are"),
@@ -305,3 +305,40 @@ def test_topology_zoo_with_its_coordinates():
     source = nx.node_link_graph(first, edges="edges")
     graph = from_networkx(source, positions="pos", scale=False)
     assert (graph.n, graph.edges) == (len(source), 2 * source.number_of_edges())
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("latin.csv", "src,dst\nM\xfcller,2\n".encode("latin-1"), "cannot be read as UTF-8 text"),
+        ("cut.csv.gz", b"\x1f\x8b\x08\x00", "cannot be read as gzipped UTF-8 text"),
+        ("plain.csv.gz", b"src,dst\n1,2\n", "cannot be read as gzipped UTF-8 text"),
+        ("nul.csv", b"src,dst\n1\x00,2\n", "holds a NUL byte"),
+        ("snap.txt", b"# Nodes: 3\n1 2\n", "separated by commas or tabs, comments are not allowed"),
+    ],
+)
+def test_a_file_that_is_no_table_is_named(tmp_path, name, content, message):
+    path = tmp_path / name
+    path.write_bytes(content)
+    with pytest.raises(ValueError, match=message) as caught:
+        load_edges(path)
+    assert name in str(caught.value)
+
+
+def test_other_wrong_inputs_are_named(tmp_path):
+    path = tmp_path / "broken.graphml"
+    path.write_text("<graphml><graph>")
+    with pytest.raises(ValueError, match=r"broken.graphml is not a GraphML file"):
+        load_graphml(path)
+    with pytest.raises(ValueError, match="graph must be a networkx graph, got dict"):
+        from_networkx({})
+    ring = nx.cycle_graph(30)
+    for options, message in (
+        ({"sensitive": 3}, "sensitive must be 'column=value'"),
+        ({"stimuli": 1.5}, "stimuli must be a whole number >= 1, got 1.5"),
+        ({"seed": -1}, "seed must be a whole number >= 0, got -1"),
+        ({"scale": "yes"}, "scale must be True or False, got 'yes'"),
+        ({"setting": {}}, "setting must be a Setting"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            from_networkx(ring, **options)

@@ -131,17 +131,39 @@ def test_scars_fade_by_delta_when_the_trace_is_gone():
     assert memory.H[0] == pytest.approx(scar * 0.95**10, rel=1e-12)
 
 
-def test_finite_harm_never_makes_an_infinite_field():
-    """A report that would overflow the fields is refused; the memory stays usable."""
-    memory = HarmMemory(1)
-    for _ in range(10):
-        try:
-            memory.step(1e308, [1.0])
-        except ValueError:
-            break
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_harm_that_would_overflow_the_fields_is_refused_and_changes_nothing(dtype):
+    memory = HarmMemory(2, FieldParams(alpha=1.0), batch=2, dtype=dtype)
+    huge = 0.9 * float(np.finfo(dtype).max)
+    memory.step([0.5, huge], [[1, 0], [0, 1]])
+    before = memory.snapshot()
+    with pytest.raises(ValueError, match=r"overflow with harm .*e\+30?\d; bound the harm"):
+        memory.step([0.5, huge], [[1, 0], [0, 1]])
+    assert_same_state(memory, before)
     assert np.isfinite(memory.G).all()
-    assert np.isfinite(memory.H).all()
-    assert memory.conductance()[0] == memory.params.psi_min
+    assert memory.conductance()[1, 1] == dtype(memory.params.psi_min)
+    memory.step([0.5, 0.0], [[1, 0], [0, 0]])  # and it goes on
+
+
+def test_counts_that_overflow_are_refused_and_do_not_move_the_buffer_on():
+    memory = HarmMemory(2, delay=2)
+    for k in (10, 9, 0):
+        memory.advance([k, 1])
+    before = memory.snapshot()
+    with pytest.raises(ValueError, match="affected must have a finite sum, got 1e\\+308"):
+        memory.advance([1e308, 1e308])
+    assert_same_state(memory, before)
+
+
+def test_arrays_handed_out_stay_as_they_were():
+    memory = used()
+    state, seen = memory.snapshot(), memory.H
+    kept = seen.copy()
+    memory.reset()
+    np.testing.assert_array_equal(seen, kept)
+    zero = memory.H
+    memory.restore(state)
+    assert not zero.any()
 
 
 def test_conductance_follows_the_formula_and_the_clip():
@@ -293,7 +315,7 @@ def test_reset_of_no_rows_changes_nothing():
         assert_same_state(memory, before)
 
 
-@pytest.mark.parametrize("chosen", [[3], [0.5], [True, False], "all"])
+@pytest.mark.parametrize("chosen", [[3], [-1], [0.5], [True, False], "all"])
 def test_reset_of_rows_that_do_not_exist_is_refused(chosen):
     memory = used(batch=3)
     before = memory.snapshot()
@@ -356,12 +378,15 @@ def test_a_batch_round_trips_too():
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"G": np.zeros(2)}, r"G must have shape \(3,\), got \(2,\); restore into"),
+        ({"G": np.zeros(2)}, r"G must have shape \(3,\), got \(2,\); restore a snapshot"),
         ({"H": np.zeros((1, R))}, r"H must have shape \(3,\), got \(1, 3\)"),
         ({"waiting": np.zeros((2, 1, R))}, r"waiting must have shape \(3, 1, 3\), got \(2, 1, 3\)"),
-        ({"G": [0, 0, math.nan]}, r"G must be finite and >= 0, got nan"),
+        ({"G": [0, 0, math.nan]}, r"G must hold finite float64 values, got nan"),
         ({"H": [0, -0.5, 0]}, r"H must be finite and >= 0, got -0.5"),
-        ({"waiting": np.full((3, 1, R), math.inf)}, r"waiting must be finite and >= 0, got inf"),
+        (
+            {"waiting": np.full((3, 1, R), math.inf)},
+            r"waiting must hold finite float64 values, got inf",
+        ),
         ({"extra": 1}, r"a snapshot has \['G', 'H', 'waiting'\], got \['G', 'H', 'extra'"),
     ],
 )

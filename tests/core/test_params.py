@@ -53,7 +53,9 @@ def test_a_rate_out_of_range_is_named_with_its_range(name, value):
 @pytest.mark.parametrize("name", AMOUNTS)
 @pytest.mark.parametrize("value", [-1e-9, -1.0, math.nan, math.inf])
 def test_an_amount_out_of_range_is_named_with_its_range(name, value):
-    with pytest.raises(ValueError, match=rf"^{name} must be in \[0, inf\), got {value} \(\w.*\)$"):
+    with pytest.raises(
+        ValueError, match=rf"^{name} must be in \[0, 1e\+09\], got {value} \(\w.*\)$"
+    ):
         FieldParams(**{name: value})
 
 
@@ -99,7 +101,7 @@ def test_a_missing_name_takes_the_default():
 
 
 def test_a_bad_value_in_a_mapping_is_refused_too():
-    with pytest.raises(ValueError, match=r"^tau must be in \[0, inf\), got -1.0"):
+    with pytest.raises(ValueError, match=r"^tau must be in \[0, 1e\+09\], got -1.0"):
         FieldParams.from_dict({"tau": -1})
 
 
@@ -107,7 +109,7 @@ def test_a_bad_value_in_a_mapping_is_refused_too():
 @given(
     st.fixed_dictionaries(
         {name: st.floats(0, 1, exclude_min=True) for name in RATES}
-        | {name: st.floats(0, 1e300) for name in AMOUNTS}
+        | {name: st.floats(0, 1e9) for name in AMOUNTS}
     )
 )
 def test_a_dict_round_trips_exactly(values):

@@ -92,8 +92,11 @@ def test_same_step_autoreset_keeps_the_final_observation(make, short):
         x, _, _, truncated, info = env.step(np.zeros(4, int))
     assert truncated.all()
     assert np.array_equal(x, np.tile(X_START, (4, 1)))
-    assert info["_final_obs"].all()
-    assert (info["final_obs"][:, 4] == short.horizons[2] / short.horizons[0]).all()
+    assert info["_final_obs"].all() and info["_final_info"].all()
+    for final in info["final_obs"]:
+        assert final[4] == np.float32(short.horizons[2] / short.horizons[0])
+    assert (info["final_info"]["phase"] == 2).all() and (info["phase"] == 0).all()
+    assert (info["clock"] == 0).all() and np.array_equal(info["stimulus"], env.stimulus)
     assert not np.array_equal(env.stimulus, first)  # drawn anew per episode
 
 
@@ -256,6 +259,8 @@ def test_unseeded_resets_differ_between_environments(make):
         ({"render_mode": "human"}, "render_mode must be one of"),
         ({"nodes": 50}, "give either graph or nodes"),
         ({"autoreset_mode": "Sometimes"}, "Sometimes"),
+        ({"num_envs": 0}, "num_envs must be a whole number >= 1, got 0"),
+        ({"num_envs": "two"}, "num_envs must be a whole number >= 1, got 'two'"),
         ({"deformation": "much"}, "deformation must be"),
     ],
 )
@@ -279,6 +284,12 @@ def test_bad_calls_are_named_and_change_nothing(make):
         (lambda: env.reset(options={"stimulis": 1}), r"unknown reset options \['stimulis'\]"),
         (lambda: env.reset(options={"reset_mask": [1, 0, 0, 0]}), "reset_mask must be bool"),
         (lambda: env.reset(seed=[1, 2]), "seed needs 4 whole numbers"),
+        (lambda: env.reset(seed=[1, 2, 3, 2**64]), "seed must be a whole number >= 0"),
+        (lambda: env.reset(seed=2**63), "seed must be a whole number >= 0"),
+        (lambda: env.reset(seed=-1), "seed must be a whole number >= 0.*, got -1"),
+        (lambda: env.reset(seed=1.5), "seed must be a whole number >= 0.*, got 1.5"),
+        (lambda: env.reset(options={"keep_memory": "no"}), "keep_memory must be True or False"),
+        (lambda: env.reset(options=["stimulus"]), "unknown reset options"),
         (lambda: env.begin("pause"), "phase must be one of"),
         (lambda: env.begin("replay", stimulus=0), r"stimulus must be in 1..20"),
         (lambda: env.step(np.full(4, 3)), "actions must be 0, 1 or 2"),
@@ -295,3 +306,70 @@ def test_public_names_exist():
     assert set(rapo.__all__) <= set(dir(rapo))
     with pytest.raises(AttributeError, match="nothing"):
         getattr(rapo, "nothing")  # noqa: B009 - a plain attribute would be a useless expression
+
+
+@pytest.mark.parametrize("mode", [AutoresetMode.NEXT_STEP, AutoresetMode.SAME_STEP])
+def test_infos_equal_those_of_gymnasiums_own_vector_environment(small_graph, short, mode):
+    """Across a reset: what SyncVectorEnv of single environments reports, we report."""
+    from gymnasium.vector import SyncVectorEnv
+
+    ours = GraphDiffusionVectorEnv(3, graph=small_graph, setting=short, autoreset_mode=mode)
+    theirs = SyncVectorEnv(
+        [lambda: gymnasium.make(ID, graph=small_graph, setting=short)] * 3, autoreset_mode=mode
+    )
+    assert np.array_equal(ours.reset(seed=5)[0], theirs.reset(seed=5)[0])
+    rng = np.random.default_rng(0)
+    for _ in range(sum(short.horizons) + 5):
+        actions = rng.integers(0, 3, 3)
+        a, b = ours.step(actions), theirs.step(actions)
+        for mine, peer in zip(a[:4], b[:4], strict=True):
+            assert np.array_equal(mine, peer)
+        for name in ("stimulus", "phase", "clock"):
+            assert np.array_equal(a[4][name], b[4][name])
+        if "final_obs" in b[4]:
+            assert np.array_equal(np.stack(a[4]["final_obs"]), np.stack(b[4]["final_obs"]))
+            for name in ("reach", "harm", "clock", "stimulus"):
+                assert np.array_equal(a[4]["final_info"][name], b[4]["final_info"][name])
+
+
+def test_a_step_that_only_resets_reports_nothing_done(make, short):
+    env = make()
+    env.reset(seed=0)
+    for _ in range(sum(short.horizons)):
+        env.step(np.zeros(4, int))
+    *_, info = env.step(np.zeros(4, int))
+    for name in ("harm", "cost", "cost_G", "cost_H", "reach", "sensitive_mass", "served"):
+        assert not info[name].any(), name
+    assert np.isnan(info["odds_ratio"]).all() and np.isnan(info["event_odds_ratio"]).all()
+    assert (info["clock"] == 0).all()
+
+
+def test_event_odds_survive_large_cascades():
+    """Hundreds of likely nodes: no single-precision product of (1 - q) is left, the ratio is."""
+    setting = rapo.Setting.default().replace(cascade_target=120.0)
+    graph = rapo.generate(600, 0, setting)
+    ratios = {}
+    for deformation in ("off", "full"):
+        env = GraphDiffusionVectorEnv(
+            4, graph=graph, setting=setting, deformation=deformation, schedule="external"
+        )
+        env.reset(seed=0)
+        for _ in range(150):
+            *_, info = env.step(np.zeros(4, int))
+        ratios[deformation] = info["event_odds_ratio"]
+    assert np.allclose(ratios["off"], 1, rtol=1e-3)
+    assert ((ratios["full"] >= 0) & (ratios["full"] < 1)).all()
+
+
+def test_bad_snapshots_change_nothing(make):
+    env = make()
+    rollout(env, 50)
+    before = env.snapshot()
+    for name, bad in (("done", [1, 0, 0, 0]), ("episode", [0.5] * 4), ("episode", [-5] * 4),
+                      ("seeds", ["a"] * 4), ("x", np.full((4, 5), np.nan))):  # fmt: skip
+        with pytest.raises(ValueError, match=name):
+            env.restore({**before, name: bad})
+        for key, value in env.snapshot().items():
+            assert np.array_equal(value, before[key]), key
+    x, _ = env.restore({name: value.tolist() for name, value in before.items()})
+    assert np.array_equal(x, before["x"])

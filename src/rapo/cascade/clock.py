@@ -10,9 +10,11 @@ from rapo.cascade.rng import mix
 from rapo.cascade.setting import DECAY, REPLAY
 from rapo.core.jit import inlined, kernel
 
-CLOCK, PHASE, STIMULUS, INJECTING = range(4)
-"""Rows of the (4, E) int64 array `episode`: step within the phase, phase, stimulus (1-based, 0 for
-none), and the injection code that the backend has laid out (see `injection_code`)."""
+CLOCK, PHASE, STIMULUS, INJECTING, ENTRIES = range(5)
+"""Rows of the (8, E) int64 array `episode`: step within the phase, phase, stimulus (1-based, 0 for
+none), the injection code that the backend has laid out (see `injection_code`), and from ENTRIES on
+how often each of the three phases was entered."""
+EPISODE_ROWS = ENTRIES + 3
 
 EPISODE_KEY, PHASE_KEY = range(2)
 """Rows of the (2, E) uint64 array `keys`: key of the episode, and of its present phase."""
@@ -35,10 +37,20 @@ def injection_code(episode: Any, e: int, action: int) -> Any:
 
 @inlined
 def enter_phase(episode: Any, keys: Any, schedule: Any, e: int, phase: int) -> None:
-    """Start a phase: clock to 0, draws of that phase."""
+    """Start a phase: clock to 0, draws of that phase, new ones whenever it is entered again."""
     episode[PHASE, e] = phase
     episode[CLOCK, e] = 0
-    keys[PHASE_KEY, e] = mix(keys[EPISODE_KEY, e], schedule[TAGS, phase])
+    key = mix(keys[EPISODE_KEY, e], schedule[TAGS, phase])
+    again = episode[ENTRIES + phase, e]
+    keys[PHASE_KEY, e] = mix(key, again) if again > 0 else key
+    episode[ENTRIES + phase, e] += 1
+
+
+@kernel
+def enter_phases(episode: Any, keys: Any, schedule: Any, rows: Any, phase: int) -> None:
+    """`enter_phase` for the episodes `rows`."""
+    for e in rows:
+        enter_phase(episode, keys, schedule, e, phase)
 
 
 @inlined

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import csv
 import gzip
+import io
+import zlib
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -120,16 +122,25 @@ def _read_table(path: str | Path) -> tuple[list[str], list[tuple[int, list[str]]
     """Header and (line, fields) of every row, all rows as wide as the header."""
     path = Path(path)
     opener: Any = gzip.open if path.suffix == ".gz" else open
-    with opener(path, "rt", encoding="utf-8-sig", newline="") as file:
-        first = file.readline()
-        if not first.strip():
-            raise ValueError(f"{path.name} has no header row; put column names on line 1")
-        delimiter = "\t" if "\t" in first else ","
-        header = [cell.strip() for cell in next(csv.reader([first], delimiter=delimiter))]
-        if len(set(header)) < len(header):
-            raise ValueError(f"{path.name} repeats a column name in {header}; rename one of them")
-        reader = csv.reader(file, delimiter=delimiter)
-        rows = [(reader.line_num + 1, [c.strip() for c in row]) for row in reader if row]
+    try:
+        with opener(path, "rt", encoding="utf-8-sig", newline="") as file:
+            text = file.read()
+    except FileNotFoundError:
+        raise
+    except (EOFError, OSError, UnicodeDecodeError, zlib.error) as error:
+        kind = "gzipped UTF-8 text" if path.suffix == ".gz" else "UTF-8 text"
+        raise ValueError(f"{path.name} cannot be read as {kind}: {error}") from error
+    if "\0" in text:
+        raise ValueError(f"{path.name} holds a NUL byte; it is not a text table")
+    first, _, rest = text.partition("\n")
+    if not first.strip():
+        raise ValueError(f"{path.name} has no header row; put column names on line 1")
+    delimiter = "\t" if "\t" in first else ","
+    header = [cell.strip() for cell in next(csv.reader([first], delimiter=delimiter))]
+    if len(set(header)) < len(header):
+        raise ValueError(f"{path.name} repeats a column name in {header}; rename one of them")
+    reader = csv.reader(io.StringIO(rest), delimiter=delimiter)
+    rows = [(reader.line_num + 1, [c.strip() for c in row]) for row in reader if row]
     for line, row in rows:
         if len(row) != len(header):
             raise ValueError(
@@ -143,7 +154,7 @@ def _position(column: str, header: list[str], name: str) -> int:
     if column not in header:
         raise ValueError(
             f"{name} has no column {column!r}, its header is {header}; name the right column or "
-            "add a header row"
+            "add a header row (fields are separated by commas or tabs, comments are not allowed)"
         )
     return header.index(column)
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -12,7 +14,9 @@ import numpy.typing as npt
 from rapo.cascade.backends import LanesBackend, PushBackend, choose_backend
 from rapo.cascade.clock import (
     CLOCK,
+    ENTRIES,
     EPISODE_KEY,
+    EPISODE_ROWS,
     FOREVER,
     GATED,
     HORIZONS,
@@ -21,20 +25,23 @@ from rapo.cascade.clock import (
     PHASE_KEY,
     STIMULUS,
     TAGS,
+    enter_phases,
     first_unknown,
 )
 from rapo.cascade.graph import Graph
 from rapo.cascade.injection import injection_rates
 from rapo.cascade.regions import make_regions
-from rapo.cascade.rng import derive
 from rapo.cascade.setting import DECAY, EXPOSURE, REPLAY, Setting
 from rapo.cascade.stats import STATS
 from rapo.core.deformation import Scope
 from rapo.core.params import FieldParams
+from rapo.core.validate import checked_state, truth, whole_number
 
 __all__ = ["STATS", "Cascade"]
 
-_STATE = ("active", "G", "H", "affected", "clock", "phase", "stimulus", "keys")
+
+SMALLEST_PSI_MIN = 1e-30
+"""Lower bounds of psi below this would leave the normal range of float32."""
 
 
 class Cascade:
@@ -74,13 +81,23 @@ class Cascade:
         backend: str = "auto",
         threads: int = 1,
     ) -> None:
-        for name, value in (("episodes", episodes), ("threads", threads)):
-            if int(value) != value or value < 1:
-                raise ValueError(f"{name} must be a whole number >= 1, got {value!r}")
         self.graph = graph
-        self.episodes = int(episodes)
+        self.episodes = whole_number("episodes", episodes, 1)
+        self.threads = whole_number("threads", threads, 1)
         self.setting = Setting.default() if setting is None else setting
         self.params = FieldParams() if params is None else params
+        for name, value, wanted in (
+            ("graph", graph, Graph),
+            ("setting", self.setting, Setting),
+            ("params", self.params, FieldParams),
+        ):
+            if not isinstance(value, wanted):
+                raise ValueError(f"{name} must be a {wanted.__name__}, got {value!r}")
+        if self.params.psi_min < SMALLEST_PSI_MIN:
+            raise ValueError(
+                f"psi_min must be >= {SMALLEST_PSI_MIN:g} in single precision, got "
+                f"{self.params.psi_min}"
+            )
         self.scope = Scope.parse(deformation)
         self.regions = make_regions(
             self.setting.regions if regions is None else regions,
@@ -93,18 +110,19 @@ class Cascade:
         self.live = np.unique(self.credit[graph.sensitive])
         """(R_live,) regions that can ever carry harm; the fields of all others stay 0."""
         self.designated = self._designate()
-        gated = [self.scope.kind != "off" and bool(phase) for phase in deform_phases]
-        if len(gated) != 3:
-            raise ValueError(f"deform_phases needs three truth values, got {deform_phases}")
+        if not isinstance(deform_phases, tuple | list) or len(deform_phases) != 3:
+            raise ValueError(f"deform_phases needs three truth values, got {deform_phases!r}")
+        phases = [truth("each of deform_phases", phase) for phase in deform_phases]
         self._schedule = np.zeros((3, 3), np.int64)
-        self._schedule[HORIZONS] = self.setting.horizons if scheduled else FOREVER
-        self._schedule[TAGS] = (0, 1, 0) if coupled else (0, 1, 2)
-        self._schedule[GATED] = gated
-        self.threads = int(threads)
-        self._pool = ThreadPoolExecutor(self.threads) if self.threads > 1 else None
+        self._schedule[HORIZONS] = (
+            self.setting.horizons if truth("scheduled", scheduled) else FOREVER
+        )
+        self._schedule[TAGS] = (0, 1, 0) if truth("coupled", coupled) else (0, 1, 2)
+        self._schedule[GATED] = [phase and self.scope.kind != "off" for phase in phases]
+        self._pool: ThreadPoolExecutor | None = None
         kind = choose_backend(backend, self)
         self._backend = (LanesBackend if kind == "lanes" else PushBackend)(self)
-        self._episode = np.zeros((4, self._backend.rows), np.int64)
+        self._episode = np.zeros((EPISODE_ROWS, self._backend.rows), np.int64)
         self._keys = np.zeros((2, self._backend.rows), np.uint64)
         self._slot = 0
 
@@ -169,10 +187,15 @@ class Cascade:
             episodes: indices to start; default all.
             keep_memory: leave fields and delay buffer as they are.
         """
-        rows = self._rows(episodes)
-        z = self._checked_stimuli(stimuli, len(rows))
-        k = np.broadcast_to(np.asarray(keys, np.uint64), (len(rows),))
+        rows = self.rows_of(episodes)
+        z = self.check_stimuli(stimuli, len(rows))
+        k = np.asarray(keys)
+        if k.dtype.kind not in "iu" or k.shape != (len(rows),) or (len(k) and k.min() < 0):
+            raise ValueError(
+                f"keys must be {len(rows)} whole numbers >= 0, one per episode, got {keys!r}"
+            )
         self._episode[STIMULUS, rows] = z
+        self._episode[ENTRIES:, rows] = 0
         self._keys[EPISODE_KEY, rows] = k
         if not keep_memory:
             self._backend.clear_memory(rows)
@@ -188,13 +211,14 @@ class Cascade:
         """Move episodes to the start of a phase; memory stays.
 
         Exposure and Replay reset the observable state and switch the stimulus on, Decay only
-        switches it off. `stimuli` replaces the stimulus (1-based).
+        switches it off. Entered again, a phase has draws of its own. `stimuli` replaces the
+        stimulus (1-based).
         """
         if phase not in (EXPOSURE, DECAY, REPLAY):
             raise ValueError(f"phase must be 0, 1 or 2, got {phase!r}")
-        rows = self._rows(episodes)
+        rows = self.rows_of(episodes)
         if stimuli is not None:
-            self._episode[STIMULUS, rows] = self._checked_stimuli(stimuli, len(rows))
+            self._episode[STIMULUS, rows] = self.check_stimuli(stimuli, len(rows))
         self._enter(rows, phase, clear=phase != DECAY)
 
     def step(self, actions: npt.ArrayLike) -> npt.NDArray[np.float32]:
@@ -210,14 +234,14 @@ class Cascade:
 
     def run(self, actions: npt.ArrayLike, steps: int) -> npt.NDArray[np.float32]:
         """`steps` steps with constant actions in one call; (steps, len(STATS), E)."""
-        if steps < 1:
-            raise ValueError(f"steps must be >= 1, got {steps}")
+        steps = whole_number("steps", steps, 1)
         chosen = self._checked_actions(actions)
         trace = np.empty((steps, len(STATS), self._backend.rows), np.float32)
         shared = (self._slot, self._schedule, self._episode, self._keys, chosen, trace)
-        if self._pool is None:
+        if self.threads == 1:
             self._backend.run(0, 1, steps, *shared)
         else:
+            self._pool = self._pool or ThreadPoolExecutor(self.threads)
             jobs = [
                 self._pool.submit(self._backend.run, i, self.threads, steps, *shared)
                 for i in range(self.threads)
@@ -242,46 +266,60 @@ class Cascade:
             "clock": self.clock,
             "phase": self.phase,
             "stimulus": self.stimulus,
+            "entries": self._episode[ENTRIES:, : self.episodes].copy(),
             "keys": self._keys[:, : self.episodes].copy(),
+            "layout": np.array(self._layout),
         }
 
     def restore(self, state: Mapping[str, npt.NDArray[Any]]) -> None:
         """Take over a `snapshot` of an engine with the same graph, regions, delay and episodes."""
-        mine = self.snapshot()
-        if set(state) != set(_STATE):
-            raise ValueError(f"a snapshot has {sorted(_STATE)}, got {sorted(state)}")
-        arrays = {name: np.asarray(state[name]) for name in _STATE}
-        for name, array in arrays.items():
-            if array.shape != mine[name].shape:
-                raise ValueError(
-                    f"{name} must have shape {mine[name].shape}, got {array.shape}; restore into "
-                    "an engine of the same graph, regions, delay and episodes"
-                )
-        for name in ("G", "H", "affected"):
-            if not np.all((arrays[name] >= 0) & np.isfinite(arrays[name])):
-                raise ValueError(f"{name} must be finite and >= 0")
+        arrays = checked_state(state, self.snapshot())
+        if str(arrays["layout"]) != self._layout:
+            raise ValueError(
+                "the snapshot is of another graph, other regions or other credit; restore it into "
+                "an engine built alike"
+            )
+        for name in ("G", "H", "affected", "clock", "entries"):
+            if (arrays[name] < 0).any():
+                raise ValueError(f"{name} must be >= 0, got {arrays[name].min()}")
         z, phase = arrays["stimulus"], arrays["phase"]
-        if np.any((z < 0) | (z > self.graph.stimuli)) or np.any((phase < 0) | (phase > REPLAY)):
-            raise ValueError(f"stimulus must be 0..{self.graph.stimuli} and phase 0..2")
+        for name, values, last in (("stimulus", z, self.graph.stimuli), ("phase", phase, REPLAY)):
+            if values.min() < 0 or values.max() > last:
+                raise ValueError(f"{name} must be in 0..{last}, got {values.tolist()}")
         self._slot = 0
         self._backend.write(arrays["active"], arrays["G"], arrays["H"], arrays["affected"])
         rows = slice(0, self.episodes)
         self._episode[CLOCK, rows] = arrays["clock"]
         self._episode[PHASE, rows] = phase
         self._episode[STIMULUS, rows] = z
+        self._episode[ENTRIES:, rows] = arrays["entries"]
         self._episode[INJECTING] = 0
         self._keys[:, rows] = arrays["keys"]
 
+    def close(self) -> None:
+        """End the threads; the next step starts new ones."""
+        if self._pool is not None:
+            self._pool.shutdown()
+            self._pool = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_pool": None}  # threads cannot be copied
+
+    @cached_property
+    def _layout(self) -> str:
+        """Digest of what the state's rows and columns stand for."""
+        digest = hashlib.sha256(self.graph.hash.encode())
+        digest.update(self.regions.astype("<i4").tobytes())
+        digest.update(self.credit.astype("<i4").tobytes())
+        return digest.hexdigest()[:16]
+
     def _enter(self, rows: npt.NDArray[np.int64], phase: int, *, clear: bool) -> None:
-        self._episode[PHASE, rows] = phase
-        self._episode[CLOCK, rows] = 0
-        self._keys[PHASE_KEY, rows] = derive(
-            self._keys[EPISODE_KEY, rows], self._schedule[TAGS, phase]
-        )
+        enter_phases(self._episode, self._keys, self._schedule, rows, phase)
         if clear:
             self._backend.clear_active(rows)
 
-    def _rows(self, episodes: npt.ArrayLike | None) -> npt.NDArray[np.int64]:
+    def rows_of(self, episodes: npt.ArrayLike | None) -> npt.NDArray[np.int64]:
+        """Episode indices from indices, a mask or None for all."""
         if episodes is None:
             return np.arange(self.episodes)
         rows = np.atleast_1d(np.asarray(episodes))
@@ -293,7 +331,8 @@ class Cascade:
             raise ValueError(f"episodes must be indices 0..{self.episodes - 1}, got {episodes!r}")
         return rows.astype(np.int64)
 
-    def _checked_stimuli(self, stimuli: npt.ArrayLike, count: int) -> npt.NDArray[np.int64]:
+    def check_stimuli(self, stimuli: npt.ArrayLike, count: int) -> npt.NDArray[np.int64]:
+        """(count,) 1-based stimuli from one or one per episode; an unknown one is an error."""
         z = np.asarray(stimuli)
         if (
             z.shape not in ((), (count,))
@@ -338,7 +377,8 @@ class Cascade:
         designated = np.ones(len(self.live), np.bool_)
         if self.scope.kind == "local":
             order = np.random.default_rng(0).permutation(len(self.live))
-            designated[order[int(np.ceil(self.scope.share * len(self.live))) :]] = False
+            count = int(np.ceil(self.scope.share * len(self.live) - 1e-9))  # 0.55 x 20 is 11
+            designated[order[count:]] = False
         return designated
 
     def _spread(self, field: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:

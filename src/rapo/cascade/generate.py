@@ -14,6 +14,7 @@ from rapo.cascade.graph import Graph
 from rapo.cascade.landmarks import draw_sensitive, draw_stimuli
 from rapo.cascade.scale import scale_to_target, scaled
 from rapo.cascade.setting import Setting
+from rapo.core.validate import whole_number
 
 STIMULI = 20
 OUT_DEGREES = (3, 4, 5)
@@ -37,14 +38,13 @@ def generate(
         setting: open choices; default `Setting.default()`.
         scale: a known factor for the probabilities, which skips the search for the cascade target.
     """
-    if isinstance(nodes, bool) or int(nodes) != nodes or nodes < 10:
-        raise ValueError(f"nodes must be a whole number >= 10, got {nodes!r}")
-    if isinstance(seed, bool) or int(seed) != seed or seed < 0:
-        raise ValueError(f"seed must be a whole number >= 0, got {seed!r}")
+    nodes, seed = whole_number("nodes", nodes, 10), whole_number("seed", seed, 0)
     if scale is not None and not (isfinite(scale) and scale >= 0):
         raise ValueError(f"scale must be a finite number >= 0, got {scale!r}")
     chosen = Setting.default() if setting is None else setting
-    return _generate(int(nodes), int(seed), chosen, scale)
+    if not isinstance(chosen, Setting):
+        raise ValueError(f"setting must be a Setting, got {setting!r}")
+    return _generate(nodes, seed, chosen, scale)
 
 
 @lru_cache(maxsize=32)  # graphs are immutable, and the search for the factor takes a while

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -16,18 +17,34 @@ from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
 FORMAT = 1
+_DIMENSIONS = {"positions": 2, "support": 2, "weights": 2}
 _ARRAYS = ("indptr", "indices", "prob", "positions", "sensitive", "support", "weights")
 
 
 def _frozen(name: str, values: Any, dtype: type) -> npt.NDArray[Any]:
     """A read-only copy; what a whole-number dtype would round or wrap is refused."""
     given = np.asarray(values)
+    kinds, ndim = {np.bool_: "b", np.int32: "iuf"}.get(dtype, "iuf"), _DIMENSIONS.get(name, 1)
+    if given.dtype.kind not in kinds or given.ndim != ndim:
+        raise ValueError(
+            f"{name} must be a {ndim}-D array of {np.dtype(dtype).name}, got {given.dtype} of "
+            f"shape {given.shape}"
+        )
     array: npt.NDArray[Any] = np.array(given, dtype=dtype, order="C")
     if dtype is np.int32 and not np.array_equal(given, array):
         bad = given[given != array].flat[0]
         raise ValueError(f"{name} must hold whole numbers below 2^31, got {bad}")
     array.setflags(write=False)
     return array
+
+
+def _plain(meta: Any) -> dict[str, Any]:
+    """A copy of `meta` that JSON can hold."""
+    try:
+        copy = json.loads(json.dumps(dict(meta)))
+    except (TypeError, ValueError):
+        raise ValueError(f"meta must be a mapping of JSON values, got {meta!r}") from None
+    return dict(copy)
 
 
 def _read_only(*arrays: npt.NDArray[Any]) -> None:
@@ -66,7 +83,7 @@ class Graph:
         types = (np.int32, np.int32, np.float32, np.float32, np.bool_, np.int32, np.float64)
         for name, dtype in zip(_ARRAYS, types, strict=True):
             object.__setattr__(self, name, _frozen(name, getattr(self, name), dtype))
-        object.__setattr__(self, "meta", json.loads(json.dumps(dict(self.meta))))
+        object.__setattr__(self, "meta", MappingProxyType(_plain(self.meta)))
         _validate(self)
 
     @property
@@ -125,9 +142,14 @@ class Graph:
         digest = hashlib.sha256(f"rapo-graph-{FORMAT}".encode())
         for name in _ARRAYS:
             array = getattr(self, name)
-            digest.update(f"{name}{array.shape}{array.dtype.str}".encode())
-            digest.update(array.astype(array.dtype.newbyteorder("<"), copy=False).tobytes())
+            little = array.astype(array.dtype.newbyteorder("<"), copy=False)
+            digest.update(f"{name}{array.shape}{little.dtype.str}".encode())
+            digest.update(little.tobytes())
         return digest.hexdigest()[:16]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # through the constructor: copies and unpickled graphs are read-only and checked, too
+        return Graph, (*(getattr(self, name) for name in _ARRAYS), dict(self.meta))
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Graph) and self.hash == other.hash
@@ -255,4 +277,7 @@ def _validate_stimuli(g: Graph) -> None:
         row = int(np.flatnonzero(np.any(np.diff(g.support, axis=1) <= 0, axis=1))[0])
         raise ValueError(f"seeds of stimulus {row + 1} must be ascending and distinct")
     if not np.all(g.weights >= 0) or not np.allclose(g.weights.sum(axis=1), 1, rtol=0, atol=1e-9):
-        raise ValueError("the seed weights of every stimulus must be >= 0 and sum to 1")
+        raise ValueError(
+            "the seed weights of every stimulus must be >= 0 and sum to 1, got sums "
+            f"{g.weights.sum(axis=1).min()}..{g.weights.sum(axis=1).max()}"
+        )

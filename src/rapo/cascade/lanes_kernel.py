@@ -31,7 +31,7 @@ from rapo.core.lanes import LANES, bits_of, fused, load, store, where
 
 _ZERO, _ONE = np.float32(0), np.float32(1)
 _NONE = np.uint32(0)
-_REACH, _X, _Y, _SQUARES, _SENSITIVE, _NOMINAL, _DEFORMED, _STAY, _NORMALISER, _SERVED = range(10)
+_REACH, _X, _Y, _SQUARES, _SENSITIVE, _NOMINAL, _DEFORMED, _STAY, _PARTITION, _SERVED = range(10)
 SUMS = 10
 """Rows of the running sums of a step."""
 
@@ -102,7 +102,7 @@ def _propagate(now: Any, after: Any, bits_now: Any, bits_after: Any, wiring: Any
             store(sums, _NOMINAL * LANES, load(sums, _NOMINAL * LANES) + q)
             store(sums, _DEFORMED * LANES, load(sums, _DEFORMED * LANES) + passed)
             store(sums, _STAY * LANES, load(sums, _STAY * LANES) * m)
-            store(sums, _NORMALISER * LANES, load(sums, _NORMALISER * LANES) * (passed + m))
+            store(sums, _PARTITION * LANES, load(sums, _PARTITION * LANES) * (passed + m))
         else:
             outside = outside + active
         if seed_row[v] >= 0:
@@ -158,7 +158,6 @@ def _report(sums: Any, trace: Any, t: int, first: int) -> None:
     """Turn the sums of a step into its rows of statistics."""
     reach = load(sums, _REACH * LANES)
     x, y = load(sums, _X * LANES), load(sums, _Y * LANES)
-    stay = load(sums, _STAY * LANES)
     store(trace[t, row.REACH], first, reach)
     store(trace[t, row.SENSITIVE], first, load(sums, _SENSITIVE * LANES))
     store(trace[t, row.CENTROID_X], first, mean_position(x, reach))
@@ -167,8 +166,8 @@ def _report(sums: Any, trace: Any, t: int, first: int) -> None:
     store(trace[t, row.SERVED], first, load(sums, _SERVED * LANES))
     store(trace[t, row.ENTRY_NOMINAL], first, load(sums, _NOMINAL * LANES))
     store(trace[t, row.ENTRY_DEFORMED], first, load(sums, _DEFORMED * LANES))
-    store(trace[t, row.STAY_NOMINAL], first, stay)
-    store(trace[t, row.STAY_DEFORMED], first, stay / load(sums, _NORMALISER * LANES))
+    store(trace[t, row.STAY_NOMINAL], first, load(sums, _STAY * LANES))
+    store(trace[t, row.PARTITION], first, load(sums, _PARTITION * LANES))
 
 
 @kernel
@@ -191,7 +190,7 @@ def run_lanes(
         designated: (R,) whether a live region may be deformed.
         law: (10,) float32, s, 1 - lambda, alpha, delta, eta, tau, w_G, w_H, psi_min, harm per node.
         schedule: (3, 3), see `clock`.
-        episode: (4, E), see `clock`.
+        episode: (8, E), see `clock`.
         keys: (2, E), see `clock`.
         actions: (E,) int64.
         active: (2, B, n * 32) float32 0/1.
@@ -232,7 +231,7 @@ def run_lanes(
                 deforms = load(gated, 0) if designated[r] else zero
                 store(psi, r * LANES, where(deforms > _ZERO, value, _ONE))
             for i in range(SUMS):
-                start = _ONE if i in (_STAY, _NORMALISER) else _ZERO
+                start = _ONE if i in (_STAY, _PARTITION) else _ZERO
                 store(sums, i * LANES, zero + start)
             _propagate(
                 now, after, bits[this, b], bits[other, b], wiring, lane_miss, psi, words, sums, s

@@ -26,6 +26,7 @@ from rapo.cascade.graph import Graph
 from rapo.cascade.landmarks import draw_sensitive, draw_stimuli
 from rapo.cascade.layout import fit_unit_square, spring_layout
 from rapo.cascade.setting import Setting
+from rapo.core.validate import truth, whole_number
 
 if TYPE_CHECKING:
     import networkx
@@ -86,7 +87,7 @@ def load_edges(
     Raises:
         ValueError: what is wrong with the file (its line) or with an option, and what to do.
     """
-    table = read_edges(path, source, target, probability, directed)
+    table = read_edges(path, source, target, probability, truth("directed", directed))
     return _build(
         table,
         NodeTable() if labels is None else read_labels(labels),
@@ -107,7 +108,13 @@ def load_graphml(path: str | Path, **options: Any) -> Graph:
     """Read a GraphML file (.gz allowed); the options are those of `from_networkx`."""
     import networkx
 
-    return from_networkx(networkx.read_graphml(path), **{"name": Path(path).name, **options})
+    try:
+        graph = networkx.read_graphml(path)
+    except FileNotFoundError:
+        raise
+    except Exception as error:  # XML, gzip and networkx each have their own
+        raise ValueError(f"{Path(path).name} is not a GraphML file: {error}") from error
+    return from_networkx(graph, **{"name": Path(path).name, **options})
 
 
 def from_networkx(
@@ -132,6 +139,8 @@ def from_networkx(
     duplicates. `name` is what `meta["source"]` and messages say, by default the graph's own. All
     other options are those of `load_edges`.
     """
+    if not hasattr(graph, "is_directed"):
+        raise ValueError(f"graph must be a networkx graph, got {type(graph).__name__}")
     name = name or str(graph.name) or "networkx graph"
     keys = [str(node) for node in graph.nodes]
     if len(set(keys)) < len(keys):
@@ -185,7 +194,14 @@ def _build(
 ) -> Graph:
     if sensitive_part not in ("all", "largest"):
         raise ValueError(f"sensitive_part must be 'all' or 'largest', got {sensitive_part!r}")
-    setting = setting or Setting.default()
+    setting = Setting.default() if setting is None else setting
+    if not isinstance(setting, Setting):
+        raise ValueError(f"setting must be a Setting, got {setting!r}")
+    if scale is not None:
+        scale = truth("scale", scale)
+    seed, stimuli = whole_number("seed", seed, 0), whole_number("stimuli", stimuli, 1)
+    if support is not None:
+        support = whole_number("support", support, 1)
     # A stream for each purpose: naming V_sens, say, must not change the drawn probabilities.
     prob_rng, ball_rng, stimulus_rng = np.random.default_rng(seed).spawn(3)
 
@@ -295,6 +311,10 @@ def _named(
             raise ValueError(f"no node has {sensitive}; {name.strip()} takes values like {some}")
         meta["unlabelled"] = len(index) - len(column)
         return mask
+    if not isinstance(sensitive, Iterable):
+        raise ValueError(
+            f"sensitive must be 'column=value', node ids or a boolean per node, got {sensitive!r}"
+        )
     values = np.asarray(sensitive).tolist() if isinstance(sensitive, np.ndarray) else [*sensitive]
     if not values:
         raise ValueError("sensitive is an empty list; name at least one node")

@@ -104,7 +104,7 @@ def _sample(touched: Any, after: Any, m: Any, site: Any, psi: Any, seeds: Any, k
         threshold, ties = _top_threshold(touched, m, k)
     reach, inside, served = _ZERO, _ZERO, _ZERO
     x, y, squares = _ZERO, _ZERO, _ZERO
-    nominal, deformed, stay, normaliser = _ZERO, _ZERO, _ONE, _ONE
+    nominal, deformed, stay, partition = _ZERO, _ZERO, _ONE, _ONE
     j = 0
     for w in range(touched.size):
         bits = touched[w]
@@ -127,7 +127,7 @@ def _sample(touched: Any, after: Any, m: Any, site: Any, psi: Any, seeds: Any, k
                 nominal += q
                 deformed += passed
                 stay *= missed
-                normaliser *= passed + missed
+                partition *= passed + missed
             if j < nodes.size and nodes[j] == v:
                 b = (_ONE - miss[j]) * conductance
                 served += b / (b + miss[j])
@@ -152,7 +152,7 @@ def _sample(touched: Any, after: Any, m: Any, site: Any, psi: Any, seeds: Any, k
     trace[t, row.ENTRY_NOMINAL, e] = nominal
     trace[t, row.ENTRY_DEFORMED, e] = deformed
     trace[t, row.STAY_NOMINAL, e] = stay
-    trace[t, row.STAY_DEFORMED, e] = stay / normaliser
+    trace[t, row.PARTITION, e] = partition
 
 
 @inlined
@@ -211,7 +211,7 @@ def run_push(
         designated: (R,) whether a live region may be deformed.
         law: (10,) float32, s, 1 - lambda, alpha, delta, eta, tau, w_G, w_H, psi_min, harm per node.
         schedule: (3, 3), see `clock`.
-        episode: (4, E), see `clock`.
+        episode: (8, E), see `clock`.
         keys: (2, E), see `clock`.
         actions: (E,) int64.
         active: (E, words) uint64 bitmaps.

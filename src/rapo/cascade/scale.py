@@ -12,7 +12,7 @@ from rapo.cascade.stats import REACH
 
 FIRST, LAST = 50, 400
 """Steps over which |A_t| is averaged: after the start, before the end of Exposure."""
-_ROUNDS = 3
+_ROUNDS = 10
 """Nominal runs per stimulus in the search."""
 _TOLERANCE = 0.005
 """Relative distance to the target at which the search stops."""
@@ -35,7 +35,7 @@ def cascade_size(graph: Graph, setting: Setting, *, seed: int = 0, rounds: int =
     keys = derive(derive(seed, 0xCA5CADE), np.arange(episodes))
     engine.start(keys, 1 + np.arange(episodes) % graph.stimuli)
     trace = engine.run(np.full(episodes, MODERATE), LAST)
-    return float(trace[FIRST:, REACH].mean(dtype=np.float64))
+    return float(trace[FIRST - 1 :, REACH].mean(dtype=np.float64))  # row t holds |A_{t+1}|
 
 
 def scaled(graph: Graph, factor: float) -> Graph:

@@ -23,11 +23,11 @@ STATS = (
     "entry_nominal",  # sum of q over V_sens
     "entry_deformed",  # sum of q psi over V_sens
     "stay_nominal",  # probability that no node of V_sens activates, under P0
-    "stay_deformed",  # the same under the kernel that was sampled
+    "partition",  # prod of q psi + 1 - q over V_sens: stay_nominal / partition is under P
 )
 (
     REACH, SENSITIVE, CENTROID_X, CENTROID_Y, SPREAD, SERVED, HARM, TRACE, SCAR_GAIN, SCAR,
-    ENTRY_NOMINAL, ENTRY_DEFORMED, STAY_NOMINAL, STAY_DEFORMED,
+    ENTRY_NOMINAL, ENTRY_DEFORMED, STAY_NOMINAL, PARTITION,
 ) = range(len(STATS))  # fmt: skip
 
 _ZERO, _ONE, _HALF = np.float32(0), np.float32(1), np.float32(0.5)

@@ -112,7 +112,9 @@ class Scope:
     share: float = 0.5
 
     def __post_init__(self) -> None:
-        known = {"full": True, "off": True, "topk": self.k >= 1, "local": 0 < self.share <= 1}
+        whole = isinstance(self.k, int) and not isinstance(self.k, bool)
+        share = isinstance(self.share, int | float) and 0 < self.share <= 1
+        known = {"full": True, "off": True, "topk": whole and self.k >= 1, "local": share}
         if not known.get(self.kind, False):
             raise ValueError(
                 f"deformation must be full, off, topk:<k> or local[:<share>], got {self.kind!r} "
@@ -130,7 +132,7 @@ class Scope:
             return text
         kind, _, value = str(text).partition(":")
         try:
-            if kind in ("full", "off") and not value:
+            if kind in ("full", "off") and text == kind:
                 return cls(kind)
             if kind == "topk" and int(value) >= 1:
                 return cls(kind, k=int(value))
@@ -171,7 +173,15 @@ def within_scope(
     if scope.kind == "local":
         if designated is None:
             raise ValueError("a local scope needs `designated`, the destinations it covers")
-        return np.where(np.asarray(designated, bool), s, s.dtype.type(1))
+        inside = np.asarray(designated)
+        if inside.dtype != np.bool_ or inside.shape != s.shape[-1:]:
+            raise ValueError(
+                f"designated must be bool of shape {s.shape[-1:]}, got {inside.dtype} "
+                f"{inside.shape}"
+            )
+        return np.where(inside, s, s.dtype.type(1))
+    if np.isnan(p).any():
+        raise ValueError("p0 must hold probabilities to be ranked, got nan")
     rank = np.argsort(np.argsort(-p, axis=-1, kind="stable"), axis=-1, kind="stable")
     return np.where(rank < scope.k, s, s.dtype.type(1))
 

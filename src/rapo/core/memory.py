@@ -11,6 +11,7 @@ import numpy.typing as npt
 from rapo.core.deformation import conductance
 from rapo.core.fields import HARM_PER_NODE, harm_and_shares, step_fields
 from rapo.core.params import FieldParams
+from rapo.core.validate import checked_state, whole_number
 
 Array = npt.NDArray[np.floating[Any]]
 
@@ -44,10 +45,12 @@ class HarmMemory:
         delay: int = 0,
         dtype: type[np.floating[Any]] = np.float64,
     ) -> None:
-        self.regions = _count("regions", regions, 1)
-        self.batch = None if batch is None else _count("batch", batch, 1)
-        self.delay = _count("delay", delay, 0)
+        self.regions = whole_number("regions", regions, 1)
+        self.batch = None if batch is None else whole_number("batch", batch, 1)
+        self.delay = whole_number("delay", delay, 0)
         self.params = FieldParams() if params is None else params
+        if not isinstance(self.params, FieldParams):
+            raise ValueError(f"params must be FieldParams, got {params!r}")
         if dtype not in (np.float32, np.float64):
             raise ValueError(f"dtype must be numpy.float32 or numpy.float64, got {dtype!r}")
         self.dtype = dtype
@@ -121,6 +124,8 @@ class HarmMemory:
             bad = now[~((now >= 0) & np.isfinite(now))].flat[0]
             raise ValueError(f"affected must be finite and >= 0, got {bad}")
         now = now.reshape(rows, self.regions)
+        if not np.isfinite(now.sum(axis=1)).all():
+            raise ValueError(f"affected must have a finite sum, got {now.max()} in a region")
         then = self._waiting[self._slot] if self.delay else now
         harm, weights = np.empty(rows, self.dtype), np.empty_like(then)
         harm_and_shares(then, self.dtype(HARM_PER_NODE), harm, weights)
@@ -138,8 +143,10 @@ class HarmMemory:
             raise ValueError(f"only a batch has episodes to choose from, got {episodes!r}")
         else:
             rows = self._chosen(episodes)
-        self._G[rows] = 0
-        self._H[rows] = 0
+        G, H = self._G.copy(), self._H.copy()  # arrays handed out before stay as they were
+        G[rows] = 0
+        H[rows] = 0
+        self._G, self._H = G, H
         self._waiting[:, rows] = 0
 
     def snapshot(self) -> dict[str, npt.NDArray[Any]]:
@@ -152,21 +159,12 @@ class HarmMemory:
 
     def restore(self, state: Mapping[str, npt.ArrayLike]) -> None:
         """Take over a `snapshot`; one of another shape or with bad values changes nothing."""
-        shapes = {"G": self.G.shape, "H": self.H.shape, "waiting": self._waiting.shape}
-        if set(state) != set(shapes):
-            raise ValueError(f"a snapshot has {sorted(shapes)}, got {sorted(state)}")
-        arrays = {name: np.asarray(state[name], self.dtype) for name in shapes}
+        arrays = checked_state(state, self.snapshot())
         for name, array in arrays.items():
-            if array.shape != shapes[name]:
-                raise ValueError(
-                    f"{name} must have shape {shapes[name]}, got {array.shape}; "
-                    "restore into a memory of the same regions, batch and delay"
-                )
-            if not np.all((array >= 0) & np.isfinite(array)):
-                bad = array[~((array >= 0) & np.isfinite(array))].flat[0]
-                raise ValueError(f"{name} must be finite and >= 0, got {bad}")
-        self._G[...] = arrays["G"].reshape(self._G.shape)
-        self._H[...] = arrays["H"].reshape(self._H.shape)
+            if not np.all(array >= 0):
+                raise ValueError(f"{name} must be finite and >= 0, got {array.min()}")
+        self._G = np.array(arrays["G"].reshape(self._G.shape))
+        self._H = np.array(arrays["H"].reshape(self._H.shape))
         self._waiting[...] = arrays["waiting"]
         self._slot = 0
 
@@ -203,9 +201,3 @@ class HarmMemory:
         view = field[0] if self.batch is None else field[:]
         view.setflags(write=False)
         return view
-
-
-def _count(name: str, value: int, least: int) -> int:
-    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
-        raise ValueError(f"{name} must be a whole number >= {least}, got {value!r}")
-    return int(value)

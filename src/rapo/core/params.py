@@ -7,15 +7,18 @@ from dataclasses import asdict, dataclass, fields
 from math import isfinite
 from typing import Any
 
+LARGEST = 1e9
+"""Upper end of constants that have none of their own: products of them must fit float32."""
+
 _RANGES: dict[str, tuple[float, bool, float, str]] = {
     # name: (low, low is allowed, high, what the constant is)
     "lam": (0.0, False, 1.0, "decay rate of the trace G per step"),
-    "alpha": (0.0, True, float("inf"), "gain from harm to the trace G"),
-    "eta": (0.0, True, float("inf"), "growth rate of the scar H"),
-    "tau": (0.0, True, float("inf"), "trace above which scars grow"),
+    "alpha": (0.0, True, LARGEST, "gain from harm to the trace G"),
+    "eta": (0.0, True, LARGEST, "growth rate of the scar H"),
+    "tau": (0.0, True, LARGEST, "trace above which scars grow"),
     "delta": (0.0, False, 1.0, "scar retention per step (1 = irreversible)"),
-    "w_G": (0.0, True, float("inf"), "weight of G in the conductance"),
-    "w_H": (0.0, True, float("inf"), "weight of H in the conductance"),
+    "w_G": (0.0, True, LARGEST, "weight of G in the conductance"),
+    "w_H": (0.0, True, LARGEST, "weight of H in the conductance"),
     "psi_min": (0.0, False, 1.0, "lower bound of the conductance"),
 }
 
@@ -52,14 +55,17 @@ class FieldParams:
         for name, (low, low_allowed, high, what) in _RANGES.items():
             value = getattr(self, name)
             try:
+                if isinstance(value, bool | str):
+                    raise TypeError
                 number = float(value)
             except (TypeError, ValueError, OverflowError):
                 raise ValueError(f"{name} must be a number, got {value!r} ({what})") from None
             above = number >= low if low_allowed else number > low
             if not (isfinite(number) and above and number <= high):
                 left = "[" if low_allowed else "("
-                right = "inf)" if high == float("inf") else f"{high:g}]"
-                raise ValueError(f"{name} must be in {left}{low:g}, {right}, got {number} ({what})")
+                raise ValueError(
+                    f"{name} must be in {left}{low:g}, {high:g}], got {number} ({what})"
+                )
             object.__setattr__(self, name, number)
 
     def to_dict(self) -> dict[str, float]:

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from gymnasium.vector import AutoresetMode
 
+from rapo.core.validate import whole_number
 from rapo.envs.vector import GraphDiffusionVectorEnv, Info, Obs
 
 
@@ -50,10 +51,10 @@ class GraphDiffusionEnv(gymnasium.Env[Obs, np.int64]):
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Obs, Info]:
         """Start a new episode; `options`: `stimulus` (1-based), `keep_memory`."""
-        super().reset(seed=seed)
-        if seed is None and (self.vector._episode < 0).any():
-            seed = int(self.np_random.integers(2**31))
+        if seed is not None:
+            seed = whole_number("seed", seed, 0, 2**63 - 2)
         x, info = self.vector.reset(seed=seed, options=options)
+        super().reset(seed=seed)
         return x[0], _first(info)
 
     def begin(self, phase: str, stimulus: int | None = None) -> Obs:

@@ -61,10 +61,13 @@ def reward_of(
 def report_of(stats: npt.NDArray[np.float32]) -> dict[str, Float]:
     """`info` of a step, each (E,). A ratio without nominal harmful mass is NaN."""
     nominal, stay = stats[row.ENTRY_NOMINAL], stats[row.STAY_NOMINAL].astype(np.float64)
-    stay_deformed = stats[row.STAY_DEFORMED].astype(np.float64)
+    partition = stats[row.PARTITION].astype(np.float64)
     with np.errstate(divide="ignore", invalid="ignore"):
         odds_ratio = stats[row.ENTRY_DEFORMED] / nominal
-        event = ((1 - stay_deformed) * stay) / (stay_deformed * (1 - stay))
+        # odds are 1/stay - 1 and stay under P is stay/partition, so the ratio is partition
+        # times the ratio of the events' probabilities; a stay too small for float32 does no harm
+        stay_deformed = np.where(partition > 0, stay / partition, 0)
+        event = partition * (1 - stay_deformed) / (1 - stay)
     return {
         "harm": stats[row.HARM],
         "cost": stats[row.HARM],

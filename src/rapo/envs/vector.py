@@ -18,6 +18,7 @@ from rapo.cascade.rng import STIMULUS, derive, uniform
 from rapo.cascade.setting import AGGRESSIVE, DECAY, PHASES, REPLAY, Setting
 from rapo.core.deformation import Scope
 from rapo.core.params import FieldParams
+from rapo.core.validate import checked_state, truth, whole_number
 from rapo.envs.render import GraphRenderer
 from rapo.envs.task import X_SIZE, X_START, observable, report_of, reward_of
 
@@ -35,7 +36,8 @@ class GraphDiffusionVectorEnv(VectorEnv[Obs, npt.NDArray[Any], npt.NDArray[Any]]
     `reset(seed=s)` equals a single environment with seed `s + i`, bit by bit.
 
     `info` describes the step taken: harm (also as `cost`), cost_G, cost_H, scar_mass, reach,
-    sensitive_mass, served, odds_ratio, event_odds_ratio, stimulus, phase, clock; each (num_envs,).
+    sensitive_mass, served, odds_ratio, event_odds_ratio; and the present stimulus, phase and clock;
+    each (num_envs,). A step that only resets (autoreset `NextStep`) reports zeros and NaN ratios.
 
     Args:
         num_envs: number of episodes.
@@ -89,6 +91,7 @@ class GraphDiffusionVectorEnv(VectorEnv[Obs, npt.NDArray[Any], npt.NDArray[Any]]
         ):
             if value not in known:
                 raise ValueError(f"{name} must be one of {known}, got {value!r}")
+        num_envs = whole_number("num_envs", num_envs, 1)
         self.setting = Setting.default() if setting is None else setting
         if graph is None:
             seed = 0 if graph_seed is None else graph_seed
@@ -152,20 +155,21 @@ class GraphDiffusionVectorEnv(VectorEnv[Obs, npt.NDArray[Any], npt.NDArray[Any]]
             options: `stimulus` (1-based, one or one per environment; else drawn), `keep_memory`
                 (leave fields and delay buffer as they are), `reset_mask` (which to reset).
         """
-        options = options or {}
-        unknown = sorted(set(options) - set(_OPTIONS))
-        if unknown:
+        options = {} if options is None else options
+        if not isinstance(options, Mapping) or set(options) - set(_OPTIONS):
+            unknown = sorted(set(options) - set(_OPTIONS))
             raise ValueError(f"unknown reset options {unknown}; known are {list(_OPTIONS)}")
         mask = np.asarray(options.get("reset_mask", np.ones(self.num_envs, np.bool_)))
         if mask.dtype != np.bool_ or mask.shape != (self.num_envs,):
             raise ValueError(f"reset_mask must be bool of shape ({self.num_envs},), got {mask}")
         stimulus = options.get("stimulus")
         if stimulus is not None:
-            self.engine._checked_stimuli(stimulus, self.num_envs)
-        if isinstance(seed, int | np.integer | None):
-            super().reset(seed=None if seed is None else int(seed))
-        self._seed(seed, mask)
-        self._start(mask, stimulus, keep_memory=bool(options.get("keep_memory", False)))
+            self.engine.check_stimuli(stimulus, self.num_envs)
+        keep_memory = truth("keep_memory", options.get("keep_memory", False))
+        each = self._checked_seeds(seed)
+        super().reset(seed=int(seed) if isinstance(seed, int | np.integer) else None)
+        self._seed(each, mask)
+        self._start(mask, stimulus, keep_memory=keep_memory)
         return self._observation(), self._info()
 
     def begin(
@@ -185,7 +189,7 @@ class GraphDiffusionVectorEnv(VectorEnv[Obs, npt.NDArray[Any], npt.NDArray[Any]]
             raise ValueError("call reset() before begin(): there is no episode yet")
         number = PHASES.index(phase)
         self.engine.enter(number, episodes, stimuli=stimulus)
-        rows = self.engine._rows(episodes)
+        rows = self.engine.rows_of(episodes)
         self._done[rows] = False
         if number == DECAY:
             self._x[rows, 4] = 0
@@ -214,18 +218,29 @@ class GraphDiffusionVectorEnv(VectorEnv[Obs, npt.NDArray[Any], npt.NDArray[Any]]
         if self.schedule == "rsd":
             self._x[(phase == REPLAY) & (clock == 0)] = X_START
         reward = reward_of(stats, self._served_at_most[self.engine.stimulus - 1], self.setting)
-        info = {**report_of(stats), **self._info()}
-        if pending.any():  # these were over before: their step is the reset
+        if pending.any():  # these were over before: their step is the reset, and nothing happened
             self._episode[pending] += 1
             self._start(pending, None, keep_memory=False)
+            stats[:, pending] = 0
             reward[pending] = 0
             truncated[pending] = False
+        info = {**report_of(stats), **self._info()}
         self._done = truncated.copy()
         if self.autoreset_mode is AutoresetMode.SAME_STEP and truncated.any():
-            final = self._observation()
-            info = {**info, "final_obs": final, "_final_obs": truncated, "final_info": info}
+            final = np.full(self.num_envs, None, object)
+            last = self._observation()
+            for i in np.flatnonzero(truncated):
+                final[i] = last[i]
             self._episode[truncated] += 1
             self._start(truncated, None, keep_memory=False)
+            info = {
+                **info,
+                **self._info(),
+                "final_obs": final,
+                "_final_obs": truncated,
+                "final_info": info,
+                "_final_info": truncated,
+            }
         return self._observation(), reward, np.zeros_like(truncated), truncated, info
 
     def snapshot(self) -> dict[str, npt.NDArray[Any]]:
@@ -241,23 +256,20 @@ class GraphDiffusionVectorEnv(VectorEnv[Obs, npt.NDArray[Any], npt.NDArray[Any]]
 
     def restore(self, state: Mapping[str, npt.NDArray[Any]]) -> tuple[Obs, Info]:
         """Take over a `snapshot` of an environment with the same graph and configuration."""
-        mine = self.snapshot()
-        if set(state) != set(mine):
-            raise ValueError(f"a snapshot has {sorted(mine)}, got {sorted(state)}")
-        if str(state["graph"]) != self.graph.hash:
+        if isinstance(state, Mapping) and str(state.get("graph", self.graph.hash)) != (
+            self.graph.hash
+        ):
             raise ValueError(
                 f"the snapshot is of graph {state['graph']}, this environment has {self.graph.hash}"
             )
-        for name in ("seeds", "episode", "done", "x"):
-            if np.shape(state[name]) != mine[name].shape:
-                raise ValueError(
-                    f"{name} must have shape {mine[name].shape}, got {np.shape(state[name])}"
-                )
+        taken = checked_state(state, self.snapshot())
+        if taken["episode"].min() < -1:
+            raise ValueError(f"episode must be >= -1, got {taken['episode'].min()}")
         self.engine.restore(
-            {k.removeprefix("engine."): v for k, v in state.items() if k.startswith("engine.")}
+            {k.removeprefix("engine."): v for k, v in taken.items() if k.startswith("engine.")}
         )
-        self._seeds, self._episode = state["seeds"].copy(), state["episode"].copy()
-        self._done, self._x = state["done"].copy(), state["x"].copy()
+        self._seeds, self._episode = taken["seeds"], taken["episode"]
+        self._done, self._x = taken["done"], taken["x"]
         return self._observation(), self._info()
 
     def render(self) -> tuple[Any, ...] | None:
@@ -274,29 +286,35 @@ class GraphDiffusionVectorEnv(VectorEnv[Obs, npt.NDArray[Any], npt.NDArray[Any]]
         )
 
     def close_extras(self, **kwargs: Any) -> None:
-        """Release the figure of the renderer."""
+        """Release the figure of the renderer and the threads."""
+        self.engine.close()
         if self._renderer is not None:
             self._renderer.close()
             self._renderer = None
 
-    def _seed(self, seed: int | Sequence[int | None] | None, mask: npt.NDArray[np.bool_]) -> None:
+    def _checked_seeds(
+        self, seed: int | Sequence[int | None] | None
+    ) -> Sequence[int | None] | None:
+        """A seed, or None, for every sub-environment."""
         if seed is None:
+            return None
+        if isinstance(seed, Sequence | np.ndarray) and not isinstance(seed, str):
+            if len(seed) != self.num_envs:
+                raise ValueError(f"seed needs {self.num_envs} whole numbers, got {seed!r}")
+            return [None if s is None else whole_number("seed", s, 0) for s in seed]
+        first = whole_number("seed", seed, 0, 2**63 - 1 - self.num_envs)
+        return [first + i for i in range(self.num_envs)]
+
+    def _seed(self, each: Sequence[int | None] | None, mask: npt.NDArray[np.bool_]) -> None:
+        if each is None:
             fresh = mask & (self._episode < 0)
-            if fresh.any():
-                self._seeds[fresh] = self.np_random.integers(2**63, size=int(fresh.sum()))
-                self._episode[fresh] = 0
-            self._episode[mask & ~fresh] += 1
+            self._seeds[fresh] = self.np_random.integers(2**63, size=int(fresh.sum()))
+            self._episode[mask] += 1  # from -1 for the fresh ones
             return
-        each = (
-            [seed + i for i in range(self.num_envs)] if isinstance(seed, int | np.integer) else seed
-        )
-        if len(each) != self.num_envs or any(s is not None and s < 0 for s in each):
-            raise ValueError(f"seed needs {self.num_envs} whole numbers >= 0, got {seed!r}")
         for i in np.flatnonzero(mask).tolist():
             value = each[i]
-            if value is None:
-                value = int(self.np_random.integers(2**63))
-            self._seeds[i], self._episode[i] = value, 0
+            self._seeds[i] = self.np_random.integers(2**63) if value is None else value
+            self._episode[i] = 0
 
     def _start(
         self, mask: npt.NDArray[np.bool_], stimulus: npt.ArrayLike | None, *, keep_memory: bool
@@ -305,7 +323,7 @@ class GraphDiffusionVectorEnv(VectorEnv[Obs, npt.NDArray[Any], npt.NDArray[Any]]
         keys = derive(derive(self._seeds[rows], 0), self._episode[rows])
         if stimulus is None:
             u = uniform(keys, 0, STIMULUS)
-            z = 1 + np.floor(u * np.float32(self.graph.stimuli)).astype(np.int64)
+            z = 1 + (u.astype(np.float64) * self.graph.stimuli).astype(np.int64)
         else:
             z = np.broadcast_to(np.asarray(stimulus), (self.num_envs,))[rows]
         self.engine.start(keys, z, rows, keep_memory=keep_memory)

@@ -14,7 +14,8 @@ import pandas as pd
 
 from rapo.cascade.generate import generate
 from rapo.cascade.graph import Graph
-from rapo.cascade.setting import AGGRESSIVE, EXPOSURE, MODERATE, REPLAY
+from rapo.cascade.setting import AGGRESSIVE, EXPOSURE, MODERATE, REPLAY, Setting
+from rapo.core.validate import whole_number
 from rapo.envs.vector import GraphDiffusionVectorEnv
 from rapo.rsd.metrics import auc_ratio, discounted, rag
 
@@ -118,6 +119,9 @@ def run_demo(
 
     if episodes < 2:
         raise ValueError(f"episodes must be >= 2 to tell a spread, got {episodes}")
+    whole_number("seed", seed, 0)
+    if out.exists() and not out.is_dir():
+        raise FileExistsError(f"{out} is a file; choose another --out")
     files = [out / "table.csv", out / "replay.png"]
     taken = [file for file in files if file.exists()]
     if taken and not force:
@@ -128,7 +132,8 @@ def run_demo(
         progress.remove_task(building)
         runs = {}
         for kernel in KERNELS:
-            task = progress.add_task(f"{kernel}: exposure, washout, replay", total=None)
+            steps = sum(Setting.default().horizons)
+            task = progress.add_task(f"{kernel}: exposure, washout, replay", total=steps)
             runs[kernel] = run_kernel(
                 graph, kernel, episodes, seed, partial(progress.advance, task)
             )
