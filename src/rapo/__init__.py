@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from gymnasium.envs.registration import register, registry
 
 if TYPE_CHECKING:
-    from rapo import theory
+    from rapo import rsd, theory
     from rapo.cascade.engine import Cascade
     from rapo.cascade.generate import generate
     from rapo.cascade.graph import Graph
@@ -43,7 +43,7 @@ _HOME = {
     "make_regions": "rapo.cascade.regions",
     "reweight": "rapo.core.deformation",
 }
-_MODULES = ("theory",)
+_MODULES = ("rsd", "theory")
 
 __all__ = [
     "Cascade",
@@ -62,6 +62,7 @@ __all__ = [
     "load_graphml",
     "make_regions",
     "reweight",
+    "rsd",
     "theory",
 ]
 

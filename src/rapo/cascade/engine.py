@@ -221,6 +221,10 @@ class Cascade:
             self._episode[STIMULUS, rows] = self.check_stimuli(stimuli, len(rows))
         self._enter(rows, phase, clear=phase != DECAY)
 
+    def set_deformation(self, on: bool) -> None:
+        """Deform the kernel in all phases, or in none; the fields evolve either way."""
+        self._schedule[GATED] = truth("on", on) and self.scope.kind != "off"
+
     def step(self, actions: npt.ArrayLike) -> npt.NDArray[np.float32]:
         """One step of every episode.
 

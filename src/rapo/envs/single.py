@@ -34,6 +34,7 @@ class GraphDiffusionEnv(gymnasium.Env[Obs, np.int64]):
             1, render_mode=render_mode, autoreset_mode=AutoresetMode.DISABLED, **options
         )
         self.render_mode = render_mode
+        self._chosen: int | None = None
         self.observation_space = self.vector.single_observation_space
         self.action_space = self.vector.single_action_space
 
@@ -60,6 +61,45 @@ class GraphDiffusionEnv(gymnasium.Env[Obs, np.int64]):
     def begin(self, phase: str, stimulus: int | None = None) -> Obs:
         """Move to the start of `exposure`, `decay` or `replay`; memory stays."""
         return np.asarray(self.vector.begin(phase, stimulus)[0])
+
+    @property
+    def stimuli(self) -> int:
+        """Number of stimuli, numbered from 1."""
+        return int(self.graph.stimuli)
+
+    @property
+    def memory_mask(self) -> npt.NDArray[np.bool_] | None:
+        """(d,) entries of the observation that show the fields; None with `observe="x"`."""
+        return self.vector.memory_mask
+
+    def activate(self, stimulus: int) -> None:
+        """Choose the stimulus (1-based) that `reset_observable` switches on."""
+        self._external()
+        self._chosen = int(self.engine.check_stimuli(stimulus, 1)[0])
+
+    def deactivate(self) -> None:
+        """Switch the stimulus off; the clock of the phase starts anew."""
+        self._external()
+        self.vector.begin("decay")
+
+    def reset_observable(self, seed: int | None = None) -> Obs:
+        """Empty the active set, restart the clock and, with a seed, the draws; memory stays."""
+        self._external()
+        options: dict[str, Any] = {"keep_memory": True}
+        if self._chosen is not None:
+            options["stimulus"] = self._chosen
+        return np.asarray(self.reset(seed=seed, options=options)[0])
+
+    def set_deformation(self, on: bool) -> None:
+        """Sample from the deformed kernel, or from `P0`; the fields evolve either way."""
+        self.engine.set_deformation(on)
+
+    def _external(self) -> None:
+        if self.vector.schedule != "external":
+            raise ValueError(
+                "this environment runs its own schedule; make it with schedule='external' to "
+                "drive its phases"
+            )
 
     def step(self, action: np.int64 | int) -> tuple[Obs, float, bool, bool, Info]:
         """One step; see `GraphDiffusionVectorEnv` for `info`."""

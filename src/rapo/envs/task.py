@@ -77,6 +77,8 @@ def report_of(stats: npt.NDArray[np.float32]) -> dict[str, Float]:
         "reach": stats[row.REACH],
         "sensitive_mass": stats[row.SENSITIVE],
         "served": stats[row.SERVED],
+        "entry_nominal": nominal,
+        "entry_deformed": stats[row.ENTRY_DEFORMED],
         "odds_ratio": odds_ratio,
         "event_odds_ratio": np.where(nominal > 0, event, np.nan),
     }

@@ -36,8 +36,9 @@ class GraphDiffusionVectorEnv(VectorEnv[Obs, npt.NDArray[Any], npt.NDArray[Any]]
     `reset(seed=s)` equals a single environment with seed `s + i`, bit by bit.
 
     `info` describes the step taken: harm (also as `cost`), cost_G, cost_H, scar_mass, reach,
-    sensitive_mass, served, odds_ratio, event_odds_ratio; and the present stimulus, phase and clock;
-    each (num_envs,). A step that only resets (autoreset `NextStep`) reports zeros and NaN ratios.
+    sensitive_mass, served, entry_nominal, entry_deformed, odds_ratio, event_odds_ratio; and the
+    present stimulus, phase and clock; each (num_envs,). A step that only resets (autoreset
+    `NextStep`) reports zeros and NaN ratios.
 
     Args:
         num_envs: number of episodes.
@@ -98,6 +99,12 @@ class GraphDiffusionVectorEnv(VectorEnv[Obs, npt.NDArray[Any], npt.NDArray[Any]]
             graph = generate(250 if nodes is None else nodes, seed, self.setting)
         self.graph = graph
         self.observe, self.schedule, self.render_mode = observe, schedule, render_mode
+        self.options: dict[str, Any] = {
+            "graph": graph, "regions": regions, "deformation": deformation,
+            "deform_phases": deform_phases, "observe": observe, "setting": setting,
+            "params": params, "coupled": coupled, "schedule": schedule,
+            "autoreset_mode": autoreset_mode, "backend": backend, "threads": threads,
+        }  # fmt: skip
         self.autoreset_mode = AutoresetMode(autoreset_mode)
         self.engine = Cascade(
             graph,
@@ -171,6 +178,19 @@ class GraphDiffusionVectorEnv(VectorEnv[Obs, npt.NDArray[Any], npt.NDArray[Any]]
         self._seed(each, mask)
         self._start(mask, stimulus, keep_memory=keep_memory)
         return self._observation(), self._info()
+
+    def like(self, num_envs: int, **changes: Any) -> GraphDiffusionVectorEnv:
+        """A new environment of the same graph and options, but for `changes`."""
+        return GraphDiffusionVectorEnv(num_envs, **{**self.options, **changes})
+
+    @property
+    def memory_mask(self) -> npt.NDArray[np.bool_] | None:
+        """(d,) entries of the observation that show the fields; None with `observe="x"`."""
+        if self.observe == "x":
+            return None
+        mask = np.ones(X_SIZE + 2 * self.engine.region_count, np.bool_)
+        mask[:X_SIZE] = False
+        return mask
 
     def begin(
         self,

@@ -1,0 +1,77 @@
+"""`ReplayEnv`: what an environment must offer so that RSD can run on it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Protocol, runtime_checkable
+
+import gymnasium
+import numpy as np
+import numpy.typing as npt
+
+REQUIRED = ("stimuli", "activate", "deactivate", "reset_observable", "reset", "step")
+"""Without these there is no RSD."""
+OPTIONAL = ("snapshot", "restore", "memory_mask", "set_deformation")
+"""With these `check` can look deeper, ASD can be told, and off@rep can be run."""
+
+
+@runtime_checkable
+class ReplayEnv(Protocol):
+    """A Gymnasium environment (one episode) whose memory outlives its observable state.
+
+    An RSD episode calls `reset(seed=...)` once, which forgets everything. Exposure is
+    `activate(z)` and `reset_observable(seed)`; Decay is `deactivate()`; Replay is again
+    `activate(z)` and `reset_observable(seed)`, with the memory of harm as Decay left it.
+
+    Every `info` that `step` returns has `reach` and `sensitive_mass` (numbers >= 0), and may have
+    `odds_ratio`, `scar_mass` and `gating_rate`; a missing one is reported as not available.
+    """
+
+    stimuli: int
+    """Number of stimuli, numbered from 1."""
+    action_space: gymnasium.Space[Any]
+    observation_space: gymnasium.Space[Any]
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Any, dict[str, Any]]:
+        """Forget everything, memory included."""
+        ...
+
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        """One step; `terminated` and `truncated` are ignored while a phase lasts."""
+        ...
+
+    def activate(self, stimulus: int) -> None:
+        """Switch a stimulus on (1-based)."""
+        ...
+
+    def deactivate(self) -> None:
+        """Switch the stimulus off; nothing else changes."""
+        ...
+
+    def reset_observable(self, seed: int | None = None) -> Any:
+        """Bring the observable state and its clock to `x*`, keep the memory; the observation.
+
+        `seed` restarts the draws: two calls with one seed must see the same randomness.
+        """
+        ...
+
+
+class WithMemory(Protocol):
+    """What else an environment may offer."""
+
+    memory_mask: npt.NDArray[np.bool_] | None
+    """Which entries of a flat observation show the memory on purpose; None for none."""
+
+    def snapshot(self) -> Mapping[str, npt.NDArray[Any]]:
+        """Everything that evolves, as plain arrays."""
+        ...
+
+    def restore(self, state: Mapping[str, npt.NDArray[Any]]) -> Any:
+        """Take over a `snapshot`."""
+        ...
+
+    def set_deformation(self, on: bool) -> None:
+        """Sample from the deformed kernel, or from `P0`; fields keep evolving."""
+        ...

@@ -1,0 +1,180 @@
+"""Stages: an environment as the protocol sees it, all episodes at once or one at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from rapo.cascade.rng import ACTION, STIMULUS, derive, uniform
+from rapo.cascade.setting import DECAY, EXPOSURE, PHASES, REPLAY
+from rapo.envs.vector import GraphDiffusionVectorEnv
+
+Array = npt.NDArray[Any]
+
+
+class Stage(Protocol):
+    """`episodes` RSD episodes side by side."""
+
+    episodes: int
+    memory_mask: npt.NDArray[np.bool_] | None
+
+    @property
+    def stimulus(self) -> npt.NDArray[np.int64]:
+        """(E,) of the running episodes."""
+        ...
+
+    def begin(self, phase: int) -> Array:
+        """Enter a phase; observations (E, d)."""
+        ...
+
+    def step(self, actions: Array) -> tuple[Array, Array, dict[str, Array]]:
+        """Observations (E, d), rewards (E,), info of (E,) each."""
+        ...
+
+    def draws(self, step: int) -> Array:
+        """(E,) uniform draws for the actions of a step of the present phase."""
+        ...
+
+    def active(self) -> npt.NDArray[np.bool_] | None:
+        """(E, n) active sets, or None without a graph."""
+        ...
+
+    def scars(self) -> Array | None:
+        """(E, R) scars, or None if the environment does not tell."""
+        ...
+
+
+class VectorStage:
+    """Our vector environment: all episodes in one call."""
+
+    def __init__(
+        self,
+        env: GraphDiffusionVectorEnv,
+        seed: int,
+        stimuli: npt.NDArray[np.int64] | None,
+    ) -> None:
+        self.env, self.seed, self.stimuli = env, seed, stimuli
+        self.episodes = env.num_envs
+        self.memory_mask = env.memory_mask
+
+    @property
+    def stimulus(self) -> npt.NDArray[np.int64]:
+        """(E,) stimuli of the episodes."""
+        return self.env.stimulus
+
+    def begin(self, phase: int) -> Array:
+        """Exposure starts the episodes; decay and replay go on with their memory."""
+        if phase == EXPOSURE:
+            options = None if self.stimuli is None else {"stimulus": self.stimuli}
+            return self.env.reset(seed=self.seed, options=options)[0]
+        return self.env.begin(PHASES[phase])
+
+    def step(self, actions: Array) -> tuple[Array, Array, dict[str, Array]]:
+        """One step of all episodes."""
+        x, reward, _, _, info = self.env.step(actions)
+        return x, reward, info
+
+    def draws(self, step: int) -> Array:
+        """Keyed by the phase of each episode, so coupled phases share them."""
+        return uniform(self.env.engine.keys, step, ACTION)
+
+    def active(self) -> npt.NDArray[np.bool_] | None:
+        """(E, n)."""
+        return self.env.engine.active
+
+    def scars(self) -> Array | None:
+        """(E, R)."""
+        return self.env.engine.H
+
+
+class SingleStage:
+    """Any `ReplayEnv`: one episode."""
+
+    episodes = 1
+
+    def __init__(
+        self, env: Any, seed: int, stimulus: int | None, *, coupled: bool, off_at_replay: bool
+    ) -> None:
+        self.env, self.seed, self.off_at_replay = env, seed, off_at_replay
+        self.tags = (0, 1, 0) if coupled else (0, 1, 2)
+        self._episode_key = derive(derive(seed, 0), 0)
+        if stimulus is None:
+            u = float(uniform(self._episode_key, 0, STIMULUS))
+            stimulus = 1 + int(u * env.stimuli)
+        self._stimulus = np.array([stimulus])
+        self.memory_mask = getattr(env, "memory_mask", None)
+        self._phase_key = self._episode_key
+        self._x: Array = np.zeros((1, 0))
+        if off_at_replay and not hasattr(env, "set_deformation"):
+            raise ValueError(
+                f"off_at_replay needs {type(env).__name__}.set_deformation(on), see ReplayEnv"
+            )
+
+    @property
+    def stimulus(self) -> npt.NDArray[np.int64]:
+        """(1,) stimulus of the episode."""
+        return self._stimulus
+
+    def begin(self, phase: int) -> Array:
+        """Drive the environment through the protocol's calls."""
+        self._phase_key = derive(self._episode_key, self.tags[phase])
+        draws = int(self._phase_key) % 2**31
+        if phase == DECAY:
+            self.env.deactivate()
+            return self._x
+        if phase == EXPOSURE:
+            self.env.reset(seed=self.seed)
+        if self.off_at_replay:
+            self.env.set_deformation(phase != REPLAY)
+        self.env.activate(int(self._stimulus[0]))
+        self._x = _batch(self.env.reset_observable(draws))
+        return self._x
+
+    def step(self, actions: Array) -> tuple[Array, Array, dict[str, Array]]:
+        """One step; the environment's own ends of episodes do not end a phase."""
+        x, reward, _, _, info = self.env.step(actions[0])
+        self._x = _batch(x)
+        missing = [name for name in ("reach", "sensitive_mass") if name not in info]
+        if missing:
+            raise ValueError(
+                f"the info of step() lacks {missing}, it has {sorted(info)}; see ReplayEnv"
+            )
+        numbers = {k: np.atleast_1d(v) for k, v in info.items() if np.ndim(v) == 0}
+        return self._x, np.array([reward], float), numbers
+
+    def draws(self, step: int) -> Array:
+        """Keyed by the phase, so coupled phases share them."""
+        return np.atleast_1d(uniform(self._phase_key, step, ACTION))
+
+    def active(self) -> npt.NDArray[np.bool_] | None:
+        """Unknown here."""
+        return None
+
+    def scars(self) -> Array | None:
+        """(1, R) where the environment has a `memory` with `H`."""
+        memory = getattr(self.env, "memory", None)
+        return None if memory is None else np.atleast_2d(np.asarray(memory.H))
+
+
+def _batch(x: Any) -> Array:
+    return np.atleast_1d(np.asarray(x))[None]
+
+
+def checked_stimuli(
+    stimuli: int | Sequence[int] | None, episodes: int, known: int
+) -> npt.NDArray[np.int64] | None:
+    """(E,) 1-based stimuli from one or one per episode, or None to draw them."""
+    if stimuli is None:
+        return None
+    z = np.asarray(stimuli)
+    if (
+        z.dtype.kind not in "iu"
+        or z.shape not in ((), (episodes,))
+        or z.min() < 1
+        or z.max() > known
+    ):
+        raise ValueError(f"stimuli must be in 1..{known}, one or one per episode, got {stimuli!r}")
+    return np.broadcast_to(z, (episodes,)).astype(np.int64)

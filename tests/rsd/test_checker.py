@@ -1,0 +1,192 @@
+"""`check` names what is missing or broken, and finds nothing where nothing is."""
+
+import gymnasium
+import numpy as np
+import pytest
+
+from rapo.rsd import check
+
+ID = "rapo/GraphDiffusion-v0"
+
+
+class Counter(gymnasium.Env):
+    """A tiny platform: activity grows while the stimulus is on; `harm` is its memory."""
+
+    stimuli = 2
+    action_space = gymnasium.spaces.Discrete(2)
+    observation_space = gymnasium.spaces.Box(0, np.inf, (2,))
+    memory_mask = np.array([False, True])
+
+    def __init__(self):
+        self.harm, self.level, self.on, self.rng = 0.0, 0.0, False, np.random.default_rng(0)
+
+    def _x(self):
+        return np.array([self.level, self.harm])
+
+    def reset(self, *, seed=None, options=None):
+        self.harm, self.level, self.on = 0.0, 0.0, False
+        return self._x(), {}
+
+    def activate(self, stimulus):
+        if not 1 <= stimulus <= self.stimuli:
+            raise ValueError(stimulus)
+        self.on = True
+
+    def deactivate(self):
+        self.on = False
+
+    def reset_observable(self, seed=None):
+        self.level, self.rng = 0.0, np.random.default_rng(seed)
+        return self._x()
+
+    def step(self, action):
+        self.level = 0.9 * self.level + self.on * self.rng.random()
+        self.harm += 0.01 * self.level * (self.level > 3)  # not within the first three steps
+        return self._x(), 1.0, False, False, {"reach": self.level, "sensitive_mass": 0.0}
+
+    def snapshot(self):
+        state = self.rng.bit_generator.state["state"]
+        words = [state[k] >> s & 0xFFFFFFFF for k in ("state", "inc") for s in range(0, 128, 32)]
+        return {"it": np.array([self.harm, self.level, self.on]), "rng": np.array(words, np.uint64)}
+
+    def restore(self, state):
+        self.harm, self.level, on = state["it"]
+        self.on = bool(on)
+        words = [int(w) for w in state["rng"]]
+        self.rng = np.random.default_rng(0)
+        full = self.rng.bit_generator.state
+        full["state"] = {
+            name: sum(words[4 * i + j] << 32 * j for j in range(4))
+            for i, name in enumerate(("state", "inc"))
+        }
+        self.rng.bit_generator.state = full
+
+    def set_deformation(self, on): ...
+
+
+def only(report, text):
+    assert len(report.problems) == 1, str(report)
+    assert text in report.problems[0]
+
+
+@pytest.mark.parametrize("observe", ["x", "xGH"])
+def test_our_environment_passes(small_graph, observe):
+    env = gymnasium.make(ID, graph=small_graph, schedule="external", observe=observe)
+    report = check(env)
+    assert report.ok, str(report)
+    assert "fine" in str(report)
+
+
+def test_a_sound_environment_of_someone_else_passes():
+    assert check(Counter()).ok
+
+
+def test_missing_members_are_listed():
+    report = check(gymnasium.make("CartPole-v1"))
+    only(report, "['stimuli', 'activate', 'deactivate', 'reset_observable']")
+
+
+def test_missing_info_is_named():
+    class Silent(Counter):
+        def step(self, action):
+            return (*super().step(action)[:4], {"reach": -1})
+
+    report = check(Silent())
+    assert "info['reach'] is -1" in str(report) and "lacks 'sensitive_mass'" in str(report)
+
+
+def test_an_observable_that_does_not_reset_is_caught():
+    class Sticky(Counter):
+        def reset_observable(self, seed=None):
+            self.rng = np.random.default_rng(seed)
+            return self._x()
+
+    assert "the observable does not reset" in str(check(Sticky()))
+
+
+def test_memory_in_the_observation_must_be_declared():
+    class Leaky(Counter):
+        memory_mask = None
+
+    only(check(Leaky()), "the memory leaks through the observation: after Exposure and Decay")
+
+
+def test_memory_that_leaks_later_is_caught_with_the_deformation_off():
+    class Late(Counter):
+        def _x(self):
+            return np.array([self.level + (self.level > 0.5) * self.harm, self.harm])
+
+    only(check(Late()), "with the deformation off and the same draws")
+
+
+def test_draws_that_no_seed_restarts_are_caught():
+    class Random(Counter):
+        def reset_observable(self, seed=None):
+            return super().reset_observable(None)
+
+    assert "the draws do not restart" in str(check(Random()))
+
+
+def test_a_snapshot_that_loses_state_is_caught():
+    class Forgetful(Counter):
+        def restore(self, state):
+            harm = self.harm
+            super().restore(state)
+            self.harm = harm
+
+    only(check(Forgetful()), "snapshot() loses state")
+
+
+def test_an_unknown_stimulus_must_be_refused():
+    class Lax(Counter):
+        def activate(self, stimulus):
+            self.on = True
+
+    only(check(Lax()), "activate(3) is accepted with 2 stimuli")
+
+
+def test_an_error_in_the_authors_code_is_a_finding():
+    class Broken(Counter):
+        def deactivate(self):
+            raise KeyError("off")
+
+    assert "leak: KeyError: 'off'" in str(check(Broken()))
+
+
+def test_a_policy_with_state_that_survives_its_reset_is_caught():
+    class Sneaky:
+        """Counts what it has ever seen; its reset forgets nothing."""
+
+        seen = 0
+
+        def reset(self): ...
+
+        def __call__(self, x):
+            self.seen += 1
+            return int(self.seen > 200)
+
+    class Honest(Sneaky):
+        def reset(self):
+            self.seen = 0
+
+    only(check(Counter(), Sneaky()), "the policy is not frozen")
+    assert check(Counter(), Honest()).ok
+
+
+def test_a_policy_that_learns_while_it_acts_is_caught():
+    torch = pytest.importorskip("torch")
+
+    class Learner(torch.nn.Linear):
+        def forward(self, x):
+            with torch.no_grad():
+                self.bias += 0.1
+            return super().forward(x)
+
+    assert "its parameters changed while it acted" in str(check(Counter(), Learner(2, 2)))
+    assert check(Counter(), torch.nn.Linear(2, 2)).ok
+
+
+def test_stochastic_policies_with_a_law_are_frozen(small_graph):
+    torch = pytest.importorskip("torch")
+    env = gymnasium.make(ID, graph=small_graph, schedule="external")
+    assert check(env, torch.nn.Linear(5, 3)).ok

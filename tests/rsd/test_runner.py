@@ -1,0 +1,244 @@
+"""RSD on our environments and on others: Theorem 1 as an exact test, off@rep, bad input."""
+
+import gymnasium
+import numpy as np
+import pytest
+
+import rapo
+from rapo.rsd import RSDResult, evaluate
+from rapo.rsd.statistics import mean_interval
+
+torch = pytest.importorskip("torch")
+ID = "rapo/GraphDiffusion-v0"
+HORIZONS = (150, 60, 150)
+
+
+def make(graph, **options):
+    return gymnasium.make(ID, graph=graph, **options)
+
+
+def threshold(x):
+    return 0 if x[0] < 0.05 else 1
+
+
+class Net(torch.nn.Module):
+    """A small network whose law depends on everything it sees."""
+
+    def __init__(self, size, seed=0):
+        super().__init__()
+        torch.manual_seed(seed)
+        self.layers = torch.nn.Sequential(
+            torch.nn.Linear(size, 32), torch.nn.Tanh(), torch.nn.Linear(32, 3)
+        )
+
+    def forward(self, x):
+        return 3 * self.layers(x)
+
+
+class Recurrent:
+    """A policy with a memory: it injects less the more it has seen, until it is reset."""
+
+    batched = True
+
+    def __init__(self):
+        self.reset()
+
+    def reset(self):
+        self.total = 0.0
+
+    def __call__(self, x):
+        self.total = self.total + x[:, 0]
+        return self.law(x).argmax(axis=1)
+
+    def law(self, x):
+        high = np.exp(-np.broadcast_to(self.total, (len(x),)))
+        return np.stack([high, 0.7 * (1 - high), 0.3 * (1 - high)], axis=1)
+
+
+@pytest.mark.parametrize("kind", ["callable", "torch", "recurrent", "sb3", "sb3-deterministic"])
+def test_theorem_1_coupled_replay_repeats_exposure_bit_for_bit(small_graph, kind):
+    env = make(small_graph, deformation="off")
+    policy = {"callable": threshold, "torch": Net(5), "recurrent": Recurrent()}.get(kind)
+    if policy is None:
+        sb3 = pytest.importorskip("stable_baselines3")
+        policy = sb3.PPO("MlpPolicy", env, n_steps=64, batch_size=64, seed=0, device="cpu")
+    result = evaluate(
+        env, policy, episodes=8, seed=3, coupled=True, horizons=HORIZONS,
+        deterministic=kind == "sb3-deterministic",
+    )  # fmt: skip
+    for name in ("reach", "sensitive_mass", "reward"):
+        assert np.array_equal(result.of_phase(name, 0), result.of_phase(name, 2))
+    for name in ("RAG", "AUC_R", "SM_R"):
+        assert np.allclose(result.frame[name], 1, atol=1e-7)
+    assert result.of_phase("reach", 0).max() > 3
+    if kind != "callable":
+        assert (result.frame["ASD"] == 0).all()
+        assert np.array_equal(result.laws[:, :150], result.laws[:, -150:])
+        assert np.allclose(result.laws.sum(axis=-1), 1, atol=1e-6)
+    else:
+        assert result.frame["ASD"].isna().all() and result.laws is None
+
+
+def test_independent_replay_covers_one_under_the_stationary_kernel(graph250):
+    result = evaluate(make(graph250, deformation="off"), Net(5), episodes=64, seed=0)
+    assert not np.array_equal(result.of_phase("reach", 0), result.of_phase("reach", 2))
+    for name in ("RAG", "AUC_R", "SM_R"):
+        found = mean_interval(result.frame[name].to_numpy(), 0.999)
+        assert found.low < 1 < found.high
+    assert (result.frame["ASD"] == 0).all()
+
+
+def test_deformation_suppresses_replay_and_off_at_replay_brings_back_the_stationary_one(graph250):
+    policy = Net(5)
+    runs = {
+        name: evaluate(make(graph250, deformation=kernel), policy, 32, 0, off_at_replay=off)
+        for name, kernel, off in (
+            ("P0", "off", False), ("RAPO", "full", False), ("off@rep", "full", True)
+        )
+    }  # fmt: skip
+    rag = {name: run.frame["RAG"].mean() for name, run in runs.items()}
+    assert rag["RAPO"] < 0.6 < 0.85 < rag["off@rep"]
+    assert runs["RAPO"].frame["OddsRatio"].mean() < 0.6
+    assert (runs["off@rep"].frame["OddsRatio"] == 1).all()
+    for name in ("reach", "sensitive_mass", "reward"):  # bit for bit, for a policy that sees x
+        assert np.array_equal(runs["off@rep"].of_phase(name, 2), runs["P0"].of_phase(name, 2))
+    assert runs["RAPO"].frame["GatingRate"].mean() > 0.3
+    assert (runs["P0"].frame["GatingRate"] == 0).all()
+    assert runs["RAPO"].frame["R_c"].mean() < runs["P0"].frame["R_c"].mean()
+
+
+def test_action_shift_of_a_policy_that_sees_the_fields(small_graph):
+    env = make(small_graph, observe="xGH", deformation="off")
+    size = env.observation_space.shape[0]
+    result = evaluate(env, Net(size), episodes=6, seed=0, coupled=True, horizons=HORIZONS)
+    assert (result.frame["ASD"] > 0.001).all()
+    blind = Net(size)
+    with torch.no_grad():
+        blind.layers[0].weight[:, 5:] = 0  # sees the fields, ignores them
+    result = evaluate(env, blind, episodes=6, seed=0, coupled=True, horizons=HORIZONS)
+    assert (result.frame["ASD"] == 0).all()
+
+
+def test_episodes_do_not_depend_on_their_number_nor_on_the_kind_of_environment(small_graph):
+    env = make(small_graph)
+    many = evaluate(env, Net(5), episodes=8, seed=5, horizons=HORIZONS)
+    one = evaluate(env, Net(5), episodes=1, seed=8, horizons=HORIZONS)
+    assert np.array_equal(one.traces["reach"][0], many.traces["reach"][3])
+    vector = rapo.GraphDiffusionVectorEnv(2, graph=small_graph)
+    same = evaluate(vector, Net(5), episodes=8, seed=5, horizons=HORIZONS)
+    assert same.frame.equals(many.frame)
+
+
+def test_the_general_path_runs_our_environment_through_the_protocol(small_graph):
+    """Hidden behind a plain object, the single environment is just anyone's ReplayEnv."""
+
+    class Foreign:
+        def __init__(self, env):
+            self._env = env
+
+        def __getattr__(self, name):
+            return getattr(self._env, name)
+
+    env = Foreign(make(small_graph, schedule="external", deformation="off").unwrapped)
+    result = evaluate(env, threshold, episodes=3, seed=0, coupled=True, horizons=(80, 60, 80))
+    assert np.array_equal(result.of_phase("reach", 0), result.of_phase("reach", 2))
+    assert np.allclose(result.frame["RAG"], 1, atol=1e-7)
+    assert result.frame["R_c"].isna().all() and result.graph_hash is None
+    full = Foreign(make(small_graph, schedule="external").unwrapped)
+    off = evaluate(full, threshold, 3, 0, horizons=(120, 60, 120), off_at_replay=True)
+    assert (off.frame["OddsRatio"] == 1).all()
+    assert np.nanmean(off.of_phase("odds_ratio", 0)) < 1
+
+
+def test_an_empty_exposure_is_undefined():
+    class Quiet(gymnasium.Env):
+        stimuli = 1
+        action_space = gymnasium.spaces.Discrete(2)
+        observation_space = gymnasium.spaces.Box(0, 1, (1,))
+
+        def reset(self, *, seed=None, options=None):
+            return np.zeros(1), {}
+
+        def activate(self, stimulus): ...
+
+        def deactivate(self): ...
+
+        def reset_observable(self, seed=None):
+            return np.zeros(1)
+
+        def step(self, action):
+            return np.zeros(1), 0.0, False, False, {"reach": 0, "sensitive_mass": 0}
+
+    result = evaluate(Quiet(), lambda x: 0, episodes=2, horizons=(5, 5, 5))
+    for name in ("RAG", "AUC_R", "SM_R", "OddsRatio", "ScarMass", "GatingRate"):
+        assert result.frame[name].isna().all()
+    assert result.summary()["RAG"]["undefined"] == 2
+    with pytest.raises(ValueError, match=r"off_at_replay needs Quiet.set_deformation"):
+        evaluate(Quiet(), lambda x: 0, episodes=2, horizons=(5, 5, 5), off_at_replay=True)
+
+
+def test_save_and_load(small_graph, tmp_path):
+    env = make(small_graph)
+    result = evaluate(env, Net(5), episodes=3, seed=1, horizons=HORIZONS)
+    folder = result.save(tmp_path / "run")
+    again = RSDResult.load(folder)
+    assert again.summary() == result.summary()
+    assert again.graph == small_graph and again.manifest["horizons"] == list(HORIZONS)
+    for name, trace in result.traces.items():
+        assert np.array_equal(trace, again.traces[name], equal_nan=True)
+    assert np.array_equal(again.cascade, result.cascade)
+    with pytest.raises(FileExistsError, match="choose another folder or pass force"):
+        result.save(folder)
+    result.save(folder, force=True)
+    (folder / "traces.npz").write_bytes(b"junk")
+    with pytest.raises(ValueError, match="is damaged"):
+        RSDResult.load(folder)
+    (folder / "manifest.json").unlink()
+    with pytest.raises(ValueError, match=r"manifest.json is missing"):
+        RSDResult.load(folder)
+
+
+def test_results_of_different_graphs_are_not_compared(small_graph, graph250):
+    from rapo.rsd.result import same_graph
+
+    runs = {
+        str(graph.n): evaluate(make(graph), threshold, episodes=2, horizons=(5, 5, 5))
+        for graph in (small_graph, graph250)
+    }
+    with pytest.raises(ValueError, match="different graphs"):
+        same_graph(runs)
+    same_graph({"a": runs["60"], "b": runs["60"]})
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"horizons": (0, 1, 1)}, r"three whole numbers of steps >= 1, got \(0, 1, 1\)"),
+        ({"horizons": (5, 5)}, "three whole numbers of steps >= 1"),
+        ({"episodes": 0}, "episodes must be a whole number >= 1, got 0"),
+        ({"seed": -1}, "seed must be a whole number >= 0"),
+        ({"stimuli": 21}, r"stimuli must be in 1..20"),
+        ({"stimuli": [1]}, r"stimuli must be in 1..20"),
+        ({"coupled": "yes"}, "coupled must be True or False"),
+        ({"policy": 3}, "policy must be a callable"),
+        ({"policy": lambda x: 5}, r"must return actions 0..2, one per observation, got"),
+        ({"policy": lambda x: 0.5}, r"must return actions 0..2"),
+        ({"policy": torch.nn.Linear(5, 4)}, r"logits of shape \(2, 3\), got \(2, 4\)"),
+    ],
+)
+def test_bad_input_is_named(small_graph, options, message):
+    options = {"policy": threshold, "episodes": 2, "horizons": (5, 5, 5), **options}
+    with pytest.raises(ValueError, match=message):
+        evaluate(make(small_graph), **options)
+
+
+def test_a_model_of_another_action_space_is_refused(small_graph):
+    sb3 = pytest.importorskip("stable_baselines3")
+    model = sb3.PPO("MlpPolicy", "CartPole-v1", n_steps=64, batch_size=64, device="cpu")
+    with pytest.raises(ValueError, match=r"the policy acts in Discrete\(2\)"):
+        evaluate(make(small_graph), model, episodes=2)
+
+
+def test_an_environment_without_the_protocol_is_refused():
+    with pytest.raises(ValueError, match=r"lacks .*'activate'.* of the ReplayEnv protocol"):
+        evaluate(gymnasium.make("CartPole-v1"), lambda x: 0)
