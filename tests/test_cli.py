@@ -62,12 +62,51 @@ def test_bad_input_exits_with_2_and_writes_nothing(tmp_path, args, message):
     assert list(tmp_path.iterdir()) == []
 
 
+def test_rsd_and_report(tmp_path):
+    words = ("--nodes", 50, "--episodes", 4, "--horizons", "60,60,60", "--deformation", "off")
+    result = rapo("rsd", "moderate", *words, "--coupled", "--out", "p0", cwd=tmp_path)
+    assert result.returncode == 0, result.stderr
+    assert "RAG" in result.stdout
+    frame = pd.read_csv(tmp_path / "p0" / "episodes.csv")
+    assert frame["RAG"].round(6).eq(1).all() and (frame["ASD"] == 0).all()
+    again = rapo("rsd", "moderate", *words, "--out", "p0", cwd=tmp_path)
+    assert again.returncode == 2 and "choose another folder" in again.stderr
+    page = rapo("report", "p0", "--out", "page.html", cwd=tmp_path)
+    assert page.returncode == 0, page.stderr
+    text = (tmp_path / "page.html").read_text()
+    assert "AUC-R" in text and "<script src" not in text and "http://" not in text.split("<svg")[0]
+    assert rapo("report", "p0", "--out", "page.html", cwd=tmp_path).returncode == 2
+
+
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        (("rsd", "nobody"), "no policy is called 'nobody'"),
+        (("rsd", "model.zip"), "there is no model at model.zip"),
+        (("rsd", "math:nothing"), "cannot load the policy math:nothing"),
+        (("rsd", "moderate", "--horizons", "5,5"), "three whole numbers such as 500,200,500"),
+        (("rsd", "moderate", "--horizons", "0,5,5", "--nodes", "50"), "three whole numbers"),
+        (("rsd", "moderate", "--deformation", "much", "--nodes", "50"), "deformation must be"),
+        (("rsd", "moderate", "--graph", "none.npz"), "none.npz"),
+        (("report", "nowhere"), "nowhere holds no RSD result: episodes.csv is missing"),
+    ],
+)
+def test_bad_words_for_rsd_exit_with_2(tmp_path, args, message):
+    result = rapo(*args, cwd=tmp_path)
+    assert result.returncode == 2 and message in result.stderr
+    assert len(result.stderr.strip().splitlines()) == 1
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_bench_outside_a_checkout_says_where_to_go(tmp_path):
     result = rapo("bench", cwd=tmp_path)
     assert result.returncode == 2 and "source checkout" in result.stderr
 
 
-@pytest.mark.parametrize("args", [("--help",), ("demo", "--help"), ("bench", "--help")])
+@pytest.mark.parametrize(
+    "args",
+    [("--help",), ("demo", "--help"), ("rsd", "--help"), ("report", "--help"), ("bench", "--help")],
+)
 def test_help(args):
     result = rapo(*args)
     assert result.returncode == 0 and "Usage" in result.stdout

@@ -81,6 +81,89 @@ def demo(
         console.print(f"wrote {file}", highlight=False)
 
 
+@app.command()
+def rsd(
+    policy: Annotated[
+        str,
+        typer.Argument(
+            help="aggressive, moderate, conservative, scripted, a .zip of Stable-Baselines3's PPO, "
+            "or package.module:name of a policy of your own."
+        ),
+    ],
+    nodes: Annotated[int, typer.Option(help="Size of the graph.")] = 250,
+    graph_seed: Annotated[int, typer.Option(help="Seed of the graph.")] = 0,
+    graph: Annotated[
+        Path | None, typer.Option(help="A saved graph (.npz) instead of a generated one.")
+    ] = None,
+    deformation: Annotated[
+        str, typer.Option(help="full, off, topk:<k> or local[:<share>].")
+    ] = "full",
+    regions: Annotated[
+        str | None, typer.Option(help="node, community:<mean size> or grid:<k>.")
+    ] = None,
+    observe: Annotated[str, typer.Option(help="x, or xGH to show the fields.")] = "x",
+    episodes: Annotated[int, typer.Option(help="RSD episodes.")] = 20,
+    seed: Annotated[int, typer.Option(help="Seed of the first episode.")] = 0,
+    coupled: Annotated[
+        bool, typer.Option("--coupled", help="Replay reuses the draws of Exposure.")
+    ] = False,
+    off_at_replay: Annotated[
+        bool, typer.Option("--off-at-replay", help="Sample Replay from P0 (off@rep).")
+    ] = False,
+    horizons: Annotated[
+        str | None, typer.Option(help="Steps of exposure, decay, replay, such as 500,200,500.")
+    ] = None,
+    out: Annotated[Path | None, typer.Option(help="Folder to save the result in.")] = None,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite earlier results.")] = False,
+) -> None:
+    """Does a policy replay? Run the diagnostic on a graph environment."""
+    from rich.console import Console
+
+    from rapo.experiments.rsd_command import find_policy, parse_horizons
+    from rapo.rsd.report import text_table
+    from rapo.rsd.result import refuse_to_overwrite
+
+    spans = None if horizons is None else parse_horizons(horizons)
+    if out is not None and not force:
+        refuse_to_overwrite(out)
+    chosen = rapo.Graph.load(graph) if graph is not None else rapo.generate(nodes, graph_seed)
+    env = rapo.GraphDiffusionVectorEnv(
+        1, graph=chosen, deformation=deformation, regions=regions, observe=observe
+    )
+    result = rapo.rsd.evaluate(
+        env,
+        find_policy(policy),
+        episodes,
+        seed,
+        coupled,
+        horizons=spans,
+        off_at_replay=off_at_replay,
+        progress=True,
+    )
+    console = Console()
+    console.print(text_table({policy: result}))
+    if out is not None:
+        result.save(out, force=force)
+        console.print(f"wrote {out}; rapo report {out} makes a page of it", highlight=False)
+
+
+@app.command()
+def report(
+    runs: Annotated[list[Path], typer.Argument(help="Folders that `rapo rsd --out` wrote.")],
+    out: Annotated[Path, typer.Option(help="The HTML page to write.")] = Path("report.html"),
+    force: Annotated[bool, typer.Option("--force", help="Overwrite an earlier page.")] = False,
+) -> None:
+    """Put saved results on one self-contained HTML page."""
+    from rapo.rsd.report import write_report
+    from rapo.rsd.result import RSDResult
+
+    names = [run.name or str(run) for run in runs]
+    if len(set(names)) < len(names):
+        names = [str(run) for run in runs]
+    results = {name: RSDResult.load(run) for name, run in zip(names, runs, strict=True)}
+    typer.echo(f"wrote {write_report(results, out, force=force)}")
+
+
 @app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
 def bench(context: typer.Context) -> None:
     """Run the benchmarks of a source checkout (same as `make bench`)."""

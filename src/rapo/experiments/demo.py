@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +10,11 @@ import numpy.typing as npt
 import pandas as pd
 
 from rapo.cascade.generate import generate
-from rapo.cascade.graph import Graph
-from rapo.cascade.setting import AGGRESSIVE, EXPOSURE, MODERATE, REPLAY, Setting
+from rapo.cascade.setting import AGGRESSIVE, MODERATE
 from rapo.core.validate import whole_number
 from rapo.envs.vector import GraphDiffusionVectorEnv
-from rapo.rsd.metrics import auc_ratio, discounted, rag
+from rapo.rsd.result import RSDResult
+from rapo.rsd.runner import evaluate
 
 KERNELS: dict[str, dict[str, Any]] = {
     "P0": {"deformation": "off"},
@@ -35,76 +32,19 @@ def scripted_policy(x: npt.NDArray[np.float32]) -> npt.NDArray[np.int64]:
     return np.where(x[:, 0] > WIDE, MODERATE, AGGRESSIVE)
 
 
-@dataclass(frozen=True)
-class Run:
-    """One kernel's episodes: series are (E, T) over the whole schedule."""
-
-    reach: npt.NDArray[np.float64]
-    sensitive: npt.NDArray[np.float64]
-    reward: npt.NDArray[np.float64]
-    odds_ratio: npt.NDArray[np.float64]
-    scar: npt.NDArray[np.float64]
-    phase: npt.NDArray[np.int64]
-    """(T,) phase of each step."""
-    activity: npt.NDArray[np.float64]
-    """(2, n) share of Exposure's and of Replay's steps that a node is active."""
+scripted_policy.batched = True  # type: ignore[attr-defined]  # takes all observations at once
 
 
-def run_kernel(
-    graph: Graph,
-    kernel: str,
-    episodes: int,
-    seed: int,
-    on_step: Callable[[], object] = lambda: None,
-) -> Run:
-    """Run the RSD schedule once for all episodes with the scripted policy."""
-    env = GraphDiffusionVectorEnv(
-        episodes, graph=graph, autoreset_mode="Disabled", **KERNELS[kernel]
-    )
-    x, _ = env.reset(seed=seed)
-    names = ("reach", "sensitive_mass", "odds_ratio", "scar_mass")
-    rows: dict[str, list[npt.NDArray[Any]]] = {name: [] for name in (*names, "reward")}
-    activity = np.zeros((3, graph.n))
-    phases: list[int] = []
-    truncated = np.zeros(episodes, np.bool_)
-    while not truncated.all():
-        phases.append(int(env.phase[0]))
-        x, reward, _, truncated, info = env.step(scripted_policy(x))
-        for name in names:
-            rows[name].append(info[name])
-        rows["reward"].append(reward)
-        activity[phases[-1]] += env.engine.active.mean(axis=0)
-        on_step()
-    series = {name: np.stack(values, axis=1).astype(float) for name, values in rows.items()}
-    steps = np.bincount(phases, minlength=3)[:, None]
-    return Run(
-        reach=series["reach"],
-        sensitive=series["sensitive_mass"],
-        reward=series["reward"],
-        odds_ratio=series["odds_ratio"],
-        scar=series["scar_mass"],
-        phase=np.array(phases),
-        activity=(activity / steps)[[EXPOSURE, REPLAY]],
-    )
-
-
-def summarise(runs: dict[str, Run]) -> pd.DataFrame:
+def summarise(results: dict[str, RSDResult]) -> pd.DataFrame:
     """A row per kernel: mean and std over episodes of the replay metrics."""
-    base = discounted(runs["P0"].reward[:, runs["P0"].phase == REPLAY]).mean()
+    base = results["P0"].frame["ReplayReturn"].mean()
     table = []
-    for name, run in runs.items():
-        before, after = run.phase == EXPOSURE, run.phase == REPLAY
-        metrics = {
-            "RAG": rag(run.reach[:, before], run.reach[:, after]),
-            "AUC_R": auc_ratio(run.reach[:, before], run.reach[:, after]),
-            "SM_R": auc_ratio(run.sensitive[:, before], run.sensitive[:, after]),
-            "ReplayRet": discounted(run.reward[:, after]) / base,
-            "OddsRatio": np.nanmean(run.odds_ratio[:, after], axis=1),
-        }
-        row: dict[str, object] = {"kernel": name, "episodes": len(run.reach)}
-        for metric, values in metrics.items():
-            row[metric] = np.nanmean(values)
-            row[f"{metric}_std"] = np.nanstd(values, ddof=1)
+    for name, result in results.items():
+        frame = result.frame.assign(ReplayRet=result.frame["ReplayReturn"] / base)
+        row: dict[str, object] = {"kernel": name, "episodes": len(frame)}
+        for metric in ("RAG", "AUC_R", "SM_R", "ReplayRet", "OddsRatio"):
+            row[metric] = frame[metric].mean()
+            row[f"{metric}_std"] = frame[metric].std()
         table.append(row)
     return pd.DataFrame(table)
 
@@ -126,21 +66,17 @@ def run_demo(
     taken = [file for file in files if file.exists()]
     if taken and not force:
         raise FileExistsError(f"{taken[0]} exists; choose another --out or pass --force")
+    results = {}
     with Progress(transient=True) as progress:
-        building = progress.add_task(f"graph of {nodes} nodes", total=None)
+        task = progress.add_task(f"graph of {nodes} nodes", total=1 + len(KERNELS))
         graph = generate(nodes, graph_seed)
-        progress.remove_task(building)
-        runs = {}
-        for kernel in KERNELS:
-            steps = sum(Setting.default().horizons)
-            task = progress.add_task(f"{kernel}: exposure, washout, replay", total=steps)
-            runs[kernel] = run_kernel(
-                graph, kernel, episodes, seed, partial(progress.advance, task)
-            )
-            progress.remove_task(task)
-    table = summarise(runs)
+        for kernel, options in KERNELS.items():
+            progress.update(task, advance=1, description=f"{kernel}: exposure, washout, replay")
+            env = GraphDiffusionVectorEnv(1, graph=graph, **options)
+            results[kernel] = evaluate(env, scripted_policy, episodes, seed)
+    table = summarise(results)
     out.mkdir(parents=True, exist_ok=True)
     table.to_csv(files[0], index=False, float_format="%.4f")
-    figure, _ = replay_figure(graph, runs)
+    figure, _ = replay_figure(graph, results)
     figure.savefig(files[1], dpi=120)
     return table, files

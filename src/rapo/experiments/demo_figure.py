@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -10,9 +10,7 @@ import numpy.typing as npt
 from rapo.cascade.graph import Graph
 from rapo.cascade.setting import DECAY, PHASES, REPLAY
 from rapo.envs.render import SENSITIVE, node_size
-
-if TYPE_CHECKING:
-    from rapo.experiments.demo import Run
+from rapo.rsd.result import RSDResult
 
 COLOURS = {"P0": "#4D4D4D", "RAPO": "#0072B2", "off@rep": "#D55E00"}
 NAMES = {
@@ -24,7 +22,7 @@ _SMOOTH = 15
 """Steps of the moving mean of the curves."""
 
 
-def replay_figure(graph: Graph, runs: dict[str, Run]) -> tuple[Any, Any]:
+def replay_figure(graph: Graph, results: dict[str, RSDResult]) -> tuple[Any, Any]:
     """Reach with bands of the middle half of episodes, and two maps of Replay; (fig, axes)."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
@@ -32,10 +30,11 @@ def replay_figure(graph: Graph, runs: dict[str, Run]) -> tuple[Any, Any]:
     figure = Figure(figsize=(12.5, 4.4), layout="constrained")
     FigureCanvasAgg(figure)
     axes = figure.subplots(1, 3, width_ratios=[2.1, 1, 1])
-    _curves(axes[0], runs)
-    highest = max(run.activity[1].max() for run in runs.values())
+    _curves(axes[0], results)
+    activity = {name: _replay_activity(result) for name, result in results.items()}
+    highest = max(float(share.max()) for share in activity.values())
     for ax, kernel in zip(axes[1:], ("P0", "RAPO"), strict=True):
-        points = _map(ax, graph, runs[kernel].activity[1], highest)
+        points = _map(ax, graph, activity[kernel], highest)
         name = "$P_0$" if kernel == "P0" else kernel
         ax.set_title(f"Replay under {name}", fontsize=12, color=COLOURS[kernel])
     bar = figure.colorbar(points, ax=axes[1:], location="bottom", shrink=0.7, pad=0.02, aspect=35)
@@ -44,22 +43,28 @@ def replay_figure(graph: Graph, runs: dict[str, Run]) -> tuple[Any, Any]:
     return figure, axes
 
 
-def _smooth(series: npt.NDArray[np.float64], phase: npt.NDArray[np.int64]) -> Any:
+def _replay_activity(result: RSDResult) -> Any:
+    if result.activity is None:
+        raise ValueError("the figure needs results of a graph environment, got one without")
+    return result.activity[REPLAY]
+
+
+def _smooth(series: npt.NDArray[np.float32], phase: npt.NDArray[np.int64]) -> Any:
     """Moving mean over the last axis that does not reach across phases."""
     parts = []
     for number in range(3):
         part = series[..., phase == number]
-        total = np.cumsum(np.insert(part, 0, 0, axis=-1), axis=-1)
+        total = np.cumsum(np.insert(part, 0, 0, axis=-1), axis=-1, dtype=np.float64)
         start = np.maximum(np.arange(1, part.shape[-1] + 1) - _SMOOTH, 0)
         stop = np.arange(1, part.shape[-1] + 1)
         parts.append((total[..., stop] - total[..., start]) / (stop - start))
     return np.concatenate(parts, axis=-1)
 
 
-def _curves(ax: Any, runs: dict[str, Run]) -> None:
-    phase = runs["P0"].phase
-    for kernel, run in runs.items():
-        smooth = _smooth(run.reach, phase)
+def _curves(ax: Any, results: dict[str, RSDResult]) -> None:
+    phase = results["P0"].phase
+    for kernel, result in results.items():
+        smooth = _smooth(result.traces["reach"], phase)
         low, high = np.quantile(smooth, (0.25, 0.75), axis=0)
         ax.fill_between(np.arange(len(phase)), low, high, color=COLOURS[kernel], alpha=0.13, lw=0)
         style = (0, (5, 3)) if kernel == "off@rep" else "-"  # it lies on the others by design
@@ -81,7 +86,7 @@ def _curves(ax: Any, runs: dict[str, Run]) -> None:
         ax.spines[side].set_visible(False)
 
 
-def _map(ax: Any, graph: Graph, activity: npt.NDArray[np.float64], highest: float) -> Any:
+def _map(ax: Any, graph: Graph, activity: npt.NDArray[np.float32], highest: float) -> Any:
     from matplotlib.collections import LineCollection
 
     ends = graph.positions[np.stack([graph.sources, graph.indices], axis=1)]
