@@ -9,16 +9,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from rapo.rsd import statistics
+from rapo.rsd import bootstrap
+from rapo.rsd.bootstrap import bootstrap_interval, paired_bootstrap
 from rapo.rsd.statistics import (
-    bootstrap_interval,
     by_unit,
     cohen_d,
     correlation,
     hedges_g,
     holm,
     mean_interval,
-    paired_bootstrap,
     paired_interval,
     tests_against,
     welch,
@@ -213,7 +212,7 @@ def test_the_generator_is_respected(run):
 
 def test_blocks_do_not_change_the_result(monkeypatch):
     whole = bootstrap_interval(A, resamples=1000, rng=1)
-    monkeypatch.setattr(statistics, "BLOCK", 100)
+    monkeypatch.setattr(bootstrap, "BLOCK", 100)
     assert bootstrap_interval(A, resamples=1000, rng=1) == whole
 
 

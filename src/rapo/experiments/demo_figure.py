@@ -10,6 +10,7 @@ import numpy.typing as npt
 from rapo.cascade.graph import Graph
 from rapo.cascade.setting import DECAY, PHASES, REPLAY
 from rapo.envs.render import SENSITIVE, node_size
+from rapo.rsd.plots import smoothed
 from rapo.rsd.result import RSDResult
 
 COLOURS = {"P0": "#4D4D4D", "RAPO": "#0072B2", "off@rep": "#D55E00"}
@@ -49,22 +50,10 @@ def _replay_activity(result: RSDResult) -> Any:
     return result.activity[REPLAY]
 
 
-def _smooth(series: npt.NDArray[np.float32], phase: npt.NDArray[np.int64]) -> Any:
-    """Moving mean over the last axis that does not reach across phases."""
-    parts = []
-    for number in range(3):
-        part = series[..., phase == number]
-        total = np.cumsum(np.insert(part, 0, 0, axis=-1), axis=-1, dtype=np.float64)
-        start = np.maximum(np.arange(1, part.shape[-1] + 1) - _SMOOTH, 0)
-        stop = np.arange(1, part.shape[-1] + 1)
-        parts.append((total[..., stop] - total[..., start]) / (stop - start))
-    return np.concatenate(parts, axis=-1)
-
-
 def _curves(ax: Any, results: dict[str, RSDResult]) -> None:
     phase = results["P0"].phase
     for kernel, result in results.items():
-        smooth = _smooth(result.traces["reach"], phase)
+        smooth = smoothed(result.traces["reach"], phase, _SMOOTH)
         low, high = np.quantile(smooth, (0.25, 0.75), axis=0)
         ax.fill_between(np.arange(len(phase)), low, high, color=COLOURS[kernel], alpha=0.13, lw=0)
         style = (0, (5, 3)) if kernel == "off@rep" else "-"  # it lies on the others by design

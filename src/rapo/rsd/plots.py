@@ -175,7 +175,7 @@ def _over_phases(
     phase = next(iter(named.values())).phase
     figure, ax = _axes()
     for number, (name, result) in enumerate(named.items()):
-        values = _smooth(result.traces[trace].astype(float), phase, smooth)
+        values = smoothed(result.traces[trace].astype(float), phase, smooth)
         low, high = _middle_half(values)
         _curve(ax, number, name, _moments(values)[0], low, high)
     top = ax.get_ylim()[1]
@@ -296,7 +296,7 @@ def _apart(centres: Sequence[float], gap: float = 0.12) -> list[float]:
     return placed
 
 
-def _smooth(series: Float, phase: npt.NDArray[np.int64], width: int) -> Float:
+def smoothed(series: Float, phase: npt.NDArray[np.int64], width: int) -> Float:
     """Moving mean over the last steps that does not reach across phases; NaN is left out."""
     if width == 1:
         return series

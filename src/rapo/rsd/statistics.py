@@ -8,8 +8,8 @@ Spread within rounding counts as none: a test on it has no scale, so its t and p
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, fields, replace
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
 from typing import Any, Literal
 
 import numpy as np
@@ -21,9 +21,6 @@ Float = npt.NDArray[np.floating[Any]]
 
 ROUNDING = 16 * float(np.finfo(float).eps)
 """Relative to the largest value: a range below it is rounding, not spread."""
-
-BLOCK = 2**21
-"""Most values drawn at once by the bootstrap, to bound its memory (about 32 MB)."""
 
 
 @dataclass(frozen=True)
@@ -70,18 +67,6 @@ class Paired:
 
 
 @dataclass(frozen=True)
-class Bootstrap:
-    """A statistic, the std of its resamples and their percentile interval."""
-
-    estimate: float
-    error: float
-    low: float
-    high: float
-    n: int
-    undefined: int
-
-
-@dataclass(frozen=True)
 class Correlation:
     """Correlation of n pairs, its two-sided p and Fisher interval."""
 
@@ -99,9 +84,9 @@ def mean_interval(values: npt.ArrayLike, level: float = 0.95) -> MeanInterval:
     >>> mean_interval([1.0, 2.0, 3.0, float("nan")]).undefined
     1
     """
-    _check_level(level)
-    kept, undefined = _defined(values)
-    std = _std(kept)
+    check_level(level)
+    kept, undefined = defined(values)
+    std = std_of(kept)
     _, _, low, high = _t_test(_mean(kept), std / np.sqrt(max(kept.size, 1)), kept.size - 1, level)
     return MeanInterval(_mean(kept), std, low, high, kept.size, undefined)
 
@@ -117,11 +102,11 @@ def welch(a: npt.ArrayLike, b: npt.ArrayLike, level: float = 0.95) -> Welch:
         b: values of the other, (n_b,), at least two defined.
         level: of the interval, in (0, 1).
     """
-    _check_level(level)
-    (x, undefined_a), (y, undefined_b) = _defined(a), _defined(b)
+    check_level(level)
+    (x, undefined_a), (y, undefined_b) = defined(a), defined(b)
     difference, error, dof = _mean(x) - _mean(y), np.nan, np.nan
     if min(x.size, y.size) >= 2:
-        part_x, part_y = _std(x) / np.sqrt(x.size), _std(y) / np.sqrt(y.size)
+        part_x, part_y = std_of(x) / np.sqrt(x.size), std_of(y) / np.sqrt(y.size)
         error = float(np.hypot(part_x, part_y))
         if error > 0:
             share_x, share_y = (part_x / error) ** 2, (part_y / error) ** 2
@@ -138,83 +123,13 @@ def paired_interval(a: npt.ArrayLike, b: npt.ArrayLike, level: float = 0.95) -> 
         b: values of the other on the same units, (n,). Two Series must have the same index.
         level: of the interval, in (0, 1).
     """
-    _check_level(level)
-    x, y, undefined = _pairs(a, b)
+    check_level(level)
+    x, y, undefined = pairs(a, b)
     kept = x - y
-    std = _std(kept, scale=_size(x, y))
+    std = std_of(kept, scale=_size(x, y))
     dof = kept.size - 1 if std > 0 else np.nan
     t, p, low, high = _t_test(_mean(kept), std / np.sqrt(max(kept.size, 1)), dof, level)
     return Paired(_mean(kept), std, t, float(dof), p, low, high, kept.size, undefined)
-
-
-def bootstrap_interval(
-    values: npt.ArrayLike,
-    statistic: Callable[..., Any] = np.mean,
-    level: float = 0.95,
-    resamples: int = 10_000,
-    *,
-    rng: int | np.random.Generator,
-) -> Bootstrap:
-    """Percentile bootstrap of a statistic.
-
-    Args:
-        values: (n,).
-        statistic: reduces (..., n) to (...) and takes `axis`, as np.mean and np.median do.
-        level: of the interval, in (0, 1).
-        resamples: how many samples of n are drawn with replacement.
-        rng: a seed, or a Generator, which advances: its next call draws anew.
-
-    >>> bootstrap_interval([1, 2, 4], rng=0) == bootstrap_interval([1, 2, 4], rng=0)
-    True
-    """
-    _check_level(level)
-    generator = _generator(rng)
-    if resamples < 1:
-        raise ValueError(f"resamples must be at least 1, got {resamples!r}")
-    kept, undefined = _defined(values)
-    n = kept.size
-    estimate = float(statistic(kept, axis=-1)) if n else np.nan
-    if n < 2:
-        return Bootstrap(estimate, np.nan, np.nan, np.nan, n, undefined)
-
-    rows = max(BLOCK // n, 1)
-    blocks = []
-    for start in range(0, resamples, rows):
-        drawn = generator.integers(n, size=(min(rows, resamples - start), n))
-        block = np.asarray(statistic(kept[drawn], axis=-1), float)
-        if block.shape != drawn.shape[:1]:
-            raise ValueError(
-                f"statistic must reduce {drawn.shape} to {drawn.shape[:1]} over axis=-1, "
-                f"got shape {block.shape}"
-            )
-        blocks.append(block)
-    resampled = np.concatenate(blocks)
-    low, high = np.quantile(resampled, [(1 - level) / 2, (1 + level) / 2])
-    return Bootstrap(estimate, _std(resampled), float(low), float(high), n, undefined)
-
-
-def paired_bootstrap(
-    a: npt.ArrayLike,
-    b: npt.ArrayLike,
-    statistic: Callable[..., Any] = np.mean,
-    level: float = 0.95,
-    resamples: int = 10_000,
-    *,
-    rng: int | np.random.Generator,
-) -> Bootstrap:
-    """Percentile bootstrap of a statistic of the pair differences a - b; whole pairs are drawn.
-
-    Args:
-        a: values of one method, (n,).
-        b: values of the other on the same units, (n,). Two Series must have the same index.
-        statistic: this and the rest as in `bootstrap_interval`.
-        level: of the interval, in (0, 1).
-        resamples: how many samples of n pairs.
-        rng: a seed or a Generator.
-    """
-    x, y, undefined = _pairs(a, b)
-    result = bootstrap_interval(x - y, statistic, level, resamples, rng=rng)
-    return replace(result, undefined=undefined)
 
 
 def holm(p_values: npt.ArrayLike) -> Float:
@@ -241,10 +156,10 @@ def cohen_d(a: npt.ArrayLike, b: npt.ArrayLike) -> float:
 
     NaN below two values a side, or with no spread on either.
     """
-    (x, _), (y, _) = _defined(a), _defined(b)
+    (x, _), (y, _) = defined(a), defined(b)
     if min(x.size, y.size) < 2:
         return np.nan
-    squares = (x.size - 1) * _std(x) ** 2 + (y.size - 1) * _std(y) ** 2
+    squares = (x.size - 1) * std_of(x) ** 2 + (y.size - 1) * std_of(y) ** 2
     pooled = np.sqrt(squares / (x.size + y.size - 2))
     return float((_mean(x) - _mean(y)) / pooled) if pooled > 0 else np.nan
 
@@ -254,7 +169,7 @@ def hedges_g(a: npt.ArrayLike, b: npt.ArrayLike) -> float:
     d = cohen_d(a, b)
     if np.isnan(d):
         return d
-    half = (_defined(a)[0].size + _defined(b)[0].size - 2) / 2
+    half = (defined(a)[0].size + defined(b)[0].size - 2) / 2
     return float(d * np.exp(special.gammaln(half) - special.gammaln(half - 0.5)) / np.sqrt(half))
 
 
@@ -275,12 +190,12 @@ def correlation(
         kind: "pearson" or "spearman".
         level: of the interval, in (0, 1).
     """
-    _check_level(level)
+    check_level(level)
     if kind not in ("pearson", "spearman"):
         raise ValueError(f'kind must be "pearson" or "spearman", got {kind!r}')
-    first, second, undefined = _pairs(x, y)
+    first, second, undefined = pairs(x, y)
     n = first.size
-    if n < 3 or _std(first) == 0 or _std(second) == 0:
+    if n < 3 or std_of(first) == 0 or std_of(second) == 0:
         return Correlation(np.nan, np.nan, np.nan, np.nan, n, undefined)
     pearson = kind == "pearson"
     result: Any = stats.pearsonr(first, second) if pearson else stats.spearmanr(first, second)
@@ -328,7 +243,7 @@ def tests_against(
         A row per method in the order given: the fields of `Welch` (a is the method, b the control),
         then `p_holm` and the effect size `hedges_g`.
     """
-    _check_level(level)
+    check_level(level)
     if control not in samples:
         raise ValueError(f"no control {control!r} among the methods {list(samples)}")
     methods = [name for name in samples if name != control]
@@ -345,18 +260,10 @@ def tests_against(
 tests_against.__test__ = False  # type: ignore[attr-defined]  # pytest would take it for a test
 
 
-def _check_level(level: float) -> None:
+def check_level(level: float) -> None:
+    """Refuse what is no confidence level."""
     if not 0 < level < 1:
         raise ValueError(f"level must be in (0, 1), such as 0.95, got {level!r}")
-
-
-def _generator(rng: object) -> np.random.Generator:
-    """One generator from a seed or itself; None, which would draw anew each time, is refused."""
-    if isinstance(rng, np.random.Generator):
-        return rng
-    if isinstance(rng, (int, np.integer)) and rng >= 0:
-        return np.random.default_rng(int(rng))
-    raise ValueError(f"rng must be a seed (int >= 0) or a numpy.random.Generator, got {rng!r}")
 
 
 def _vector(values: npt.ArrayLike) -> Float:
@@ -369,14 +276,14 @@ def _vector(values: npt.ArrayLike) -> Float:
     return vector
 
 
-def _defined(values: npt.ArrayLike) -> tuple[Float, int]:
+def defined(values: npt.ArrayLike) -> tuple[Float, int]:
     """The values that are not NaN, (n,), and how many are."""
     vector = _vector(values)
     kept = vector[~np.isnan(vector)]
     return kept, vector.size - kept.size
 
 
-def _pairs(a: npt.ArrayLike, b: npt.ArrayLike) -> tuple[Float, Float, int]:
+def pairs(a: npt.ArrayLike, b: npt.ArrayLike) -> tuple[Float, Float, int]:
     """Both sides of the defined pairs, (n,) each, and how many pairs are undefined."""
     if isinstance(a, pd.Series) and isinstance(b, pd.Series) and not a.index.equals(b.index):
         raise ValueError(
@@ -398,7 +305,7 @@ def _mean(values: Float) -> float:
     return float(values.mean()) if values.size else np.nan
 
 
-def _std(values: Float, scale: float | None = None) -> float:
+def std_of(values: Float, scale: float | None = None) -> float:
     """Std (ddof 1) of values (n,): NaN below two, 0 where they differ by rounding of `scale`."""
     if values.size < 2:
         return np.nan
