@@ -83,6 +83,7 @@ def test_rsd_and_report(tmp_path):
     [
         (("rsd", "nobody"), "no policy is called 'nobody'"),
         (("rsd", "model.zip"), "there is no model at model.zip"),
+        (("rsd", "collections:OrderedDict", "--nodes", "50"), "got the class OrderedDict"),
         (("rsd", "math:nothing"), "cannot load the policy math:nothing"),
         (("rsd", "moderate", "--horizons", "5,5"), "three whole numbers such as 500,200,500"),
         (("rsd", "moderate", "--horizons", "0,5,5", "--nodes", "50"), "three whole numbers"),

@@ -151,16 +151,21 @@ def rsd(
 def report(
     runs: Annotated[list[Path], typer.Argument(help="Folders that `rapo rsd --out` wrote.")],
     out: Annotated[Path, typer.Option(help="The HTML page to write.")] = Path("report.html"),
+    mixed: Annotated[
+        bool, typer.Option("--mixed", help="Allow results of different graphs on one page.")
+    ] = False,
     force: Annotated[bool, typer.Option("--force", help="Overwrite an earlier page.")] = False,
 ) -> None:
     """Put saved results on one self-contained HTML page."""
     from rapo.rsd.report import write_report
-    from rapo.rsd.result import RSDResult
+    from rapo.rsd.result import RSDResult, same_graph
 
     names = [run.name or str(run) for run in runs]
     if len(set(names)) < len(names):
         names = [str(run) for run in runs]
     results = {name: RSDResult.load(run) for name, run in zip(names, runs, strict=True)}
+    if not mixed:
+        same_graph(results)
     typer.echo(f"wrote {write_report(results, out, force=force)}")
 
 

@@ -83,7 +83,7 @@ def test_a_sound_environment_of_someone_else_passes():
 
 def test_missing_members_are_listed():
     report = check(gymnasium.make("CartPole-v1"))
-    only(report, "['stimuli', 'activate', 'deactivate', 'reset_observable']")
+    only(report, "lacks ['stimuli', 'activate', 'deactivate', 'reset_observable']")
 
 
 def test_missing_info_is_named():
@@ -190,3 +190,78 @@ def test_stochastic_policies_with_a_law_are_frozen(small_graph):
     torch = pytest.importorskip("torch")
     env = gymnasium.make(ID, graph=small_graph, schedule="external")
     assert check(env, torch.nn.Linear(5, 3)).ok
+
+
+def test_a_seed_that_reset_observable_ignores_is_caught():
+    class Deaf(Counter):
+        set_deformation = None
+
+        def reset(self, *, seed=None, options=None):
+            self.rng = np.random.default_rng(seed)
+            return super().reset(seed=seed)
+
+        def reset_observable(self, seed=None):
+            self.level = 0.0
+            return self._x()
+
+    del Deaf.set_deformation
+    assert "the draws do not restart" in str(check(Deaf()))
+
+
+def test_a_reset_that_wipes_the_memory_is_caught():
+    class Amnesiac(Counter):
+        def reset_observable(self, seed=None):
+            self.harm = 0.0
+            return super().reset_observable(seed)
+
+    assert "reset_observable() wipes the memory" in str(check(Amnesiac()))
+
+
+def test_a_stimulus_that_cannot_be_switched_off_is_caught():
+    class Endless(Counter):
+        def deactivate(self): ...
+
+    only(check(Endless()), "deactivate() changes nothing")
+
+
+def test_reach_must_be_a_number():
+    class Vector(Counter):
+        def step(self, action):
+            x, *rest, info = super().step(action)
+            return x, *rest, {**info, "reach": np.array([1.0])}
+
+    assert "info['reach'] is" in str(check(Vector()))
+
+
+def test_discrete_and_undefined_observations_are_no_problem():
+    class Scalar(Counter):
+        memory_mask = None
+        observation_space = gymnasium.spaces.Discrete(100)
+
+        def _x(self):
+            return int(self.level)
+
+    class Undefined(Counter):
+        def _x(self):
+            return np.array([np.nan, self.harm])
+
+    assert check(Scalar()).ok, str(check(Scalar()))
+    assert check(Undefined()).ok
+
+
+def test_the_environment_is_left_as_it_was(small_graph):
+    env = gymnasium.make(
+        ID, graph=small_graph, schedule="external", deform_phases=(True, True, False)
+    )
+    env.reset(seed=4)
+    env.step(0)
+    before = env.unwrapped.snapshot()
+    assert check(env).ok
+    for name, value in env.unwrapped.snapshot().items():
+        assert np.array_equal(value, before[name])
+    assert env.unwrapped.vector.options["deform_phases"] == (True, True, False)
+
+
+def test_a_policy_of_another_action_space_is_caught():
+    assert "returned 7" in str(check(Counter(), lambda x: np.int64(7)))
+    assert "the policy: ValueError: policy must be a callable" in str(check(Counter(), 3))

@@ -47,19 +47,24 @@ class Recurrent:
         self.total = 0.0
 
     def __call__(self, x):
-        self.total = self.total + x[:, 0]
-        return self.law(x).argmax(axis=1)
+        raise AssertionError("a policy with a law is asked for that alone")
 
     def law(self, x):
+        self.total = self.total + x[:, 0]
         high = np.exp(-np.broadcast_to(self.total, (len(x),)))
         return np.stack([high, 0.7 * (1 - high), 0.3 * (1 - high)], axis=1)
 
 
-@pytest.mark.parametrize("kind", ["callable", "torch", "recurrent", "sb3", "sb3-deterministic"])
+@pytest.mark.parametrize(
+    "kind", ["callable", "torch", "recurrent", "sb3", "sb3-deterministic", "sb3-recurrent"]
+)
 def test_theorem_1_coupled_replay_repeats_exposure_bit_for_bit(small_graph, kind):
     env = make(small_graph, deformation="off")
     policy = {"callable": threshold, "torch": Net(5), "recurrent": Recurrent()}.get(kind)
-    if policy is None:
+    if kind == "sb3-recurrent":
+        contrib = pytest.importorskip("sb3_contrib")
+        policy = contrib.RecurrentPPO("MlpLstmPolicy", env, n_steps=64, batch_size=64, seed=0)
+    elif policy is None:
         sb3 = pytest.importorskip("stable_baselines3")
         policy = sb3.PPO("MlpPolicy", env, n_steps=64, batch_size=64, seed=0, device="cpu")
     result = evaluate(
@@ -221,6 +226,10 @@ def test_results_of_different_graphs_are_not_compared(small_graph, graph250):
         ({"stimuli": [1]}, r"stimuli must be in 1..20"),
         ({"coupled": "yes"}, "coupled must be True or False"),
         ({"policy": 3}, "policy must be a callable"),
+        ({"policy": Recurrent}, "policy must be an instance, got the class Recurrent"),
+        ({"policy": torch.nn.Linear(9, 3)}, "the policy failed on its first observations"),
+        ({"gamma": 5}, r"gamma must be in \(0, 1\], got 5"),
+        ({"deterministic": "no"}, "deterministic must be True or False"),
         ({"policy": lambda x: 5}, r"must return actions 0..2, one per observation, got"),
         ({"policy": lambda x: 0.5}, r"must return actions 0..2"),
         ({"policy": torch.nn.Linear(5, 4)}, r"logits of shape \(2, 3\), got \(2, 4\)"),
@@ -242,3 +251,134 @@ def test_a_model_of_another_action_space_is_refused(small_graph):
 def test_an_environment_without_the_protocol_is_refused():
     with pytest.raises(ValueError, match=r"lacks .*'activate'.* of the ReplayEnv protocol"):
         evaluate(gymnasium.make("CartPole-v1"), lambda x: 0)
+
+
+def test_a_recurrent_model_is_reset_at_every_phase_and_its_memory_matters(small_graph):
+    contrib = pytest.importorskip("sb3_contrib")
+    from rapo.rsd.policy import as_actor
+
+    env = make(small_graph)
+    model = contrib.RecurrentPPO("MlpLstmPolicy", env, n_steps=64, batch_size=64, seed=0)
+    actor = as_actor(model, env.action_space)
+    x = np.tile(np.array([0.2, 0.5, 0.5, 0.1, 0.3], np.float32), (3, 1))
+    actor.reset(3, 0)
+    first, second = actor.act(x, np.full(3, 0.5))[1], actor.act(x, np.full(3, 0.5))[1]
+    assert not np.array_equal(first, second)
+    actor.reset(3, 0)
+    assert np.array_equal(actor.act(x, np.full(3, 0.5))[1], first)
+
+
+def test_a_model_with_its_own_draws_is_seeded_per_phase(small_graph):
+    """Coupled phases share the seed, independent ones do not."""
+
+    class Dice:
+        action_space = gymnasium.spaces.Discrete(3)
+
+        def set_random_seed(self, seed):
+            self.rng = np.random.default_rng(seed)
+
+        def predict(self, x, state=None, episode_start=None, deterministic=False):
+            return self.rng.integers(0, 3, len(x)), None
+
+    env = make(small_graph, deformation="off")
+    for coupled in (True, False):
+        result = evaluate(env, Dice(), 4, 0, coupled, horizons=(60, 60, 60))
+        same = np.array_equal(result.of_phase("reach", 0), result.of_phase("reach", 2))
+        assert same is coupled
+        assert result.frame["ASD"].isna().all()
+
+
+def test_a_law_that_is_none_is_refused(small_graph):
+    class Odd:
+        def __call__(self, x):
+            return 0
+
+        def law(self, x):
+            return [5, 5, 5, -1]
+
+    broken = torch.nn.Linear(5, 3)
+    with torch.no_grad():
+        broken.bias[:] = float("nan")
+    for policy in (Odd(), broken):
+        with pytest.raises(ValueError, match="law must be 2 distributions over the actions"):
+            evaluate(make(small_graph), policy, episodes=2, horizons=(5, 5, 5))
+
+
+def test_stochastic_callables_with_a_law_replay_exactly(small_graph):
+    class Coin:
+        def law(self, x):
+            return np.array([0.5, 0.3, 0.2])
+
+        def __call__(self, x):
+            return np.random.default_rng().integers(3)
+
+    env = make(small_graph, deformation="off")
+    result = evaluate(env, Coin(), 4, 0, coupled=True, horizons=(60, 60, 60))
+    assert np.array_equal(result.of_phase("reach", 0), result.of_phase("reach", 2))
+    assert (result.frame["ASD"] == 0).all()
+    one = evaluate(env, Coin(), 4, 0, deterministic=True, horizons=(60, 60, 60))
+    assert (one.laws[..., 0] == 1).all()
+
+
+def test_the_action_shift_of_a_policy_with_memory_leaves_the_run_alone(small_graph):
+    """Recurrent, shown the fields, ignoring them: no shift, and Replay repeats Exposure."""
+    env = make(small_graph, observe="xGH", deformation="off")
+    result = evaluate(env, Recurrent(), 4, 0, coupled=True, horizons=HORIZONS)
+    assert (result.frame["ASD"] == 0).all()
+    assert np.array_equal(result.of_phase("reach", 0), result.of_phase("reach", 2))
+
+
+def test_off_at_replay_does_not_outlive_its_run():
+    lake = gymnasium.make("FrozenLake-v1", map_name="8x8", is_slippery=True)
+    env = rapo.rsd.TabularReplayEnv(lake, delay=10)
+
+    def odds(**options):
+        return evaluate(env, lambda x: 2, 1, 0, horizons=(150, 40, 60), **options).frame[
+            "OddsRatio"
+        ]
+
+    first, off, again = odds(), odds(off_at_replay=True), odds()
+    assert off[0] == 1 and first[0] < 0.95
+    assert first[0] == again[0]
+
+
+def test_theorem_1_on_a_transition_table():
+    lake = gymnasium.make("FrozenLake-v1", map_name="8x8", is_slippery=True)
+    env = rapo.rsd.TabularReplayEnv(lake, deformation="off", delay=10)
+    policy = torch.nn.Linear(env.observation_space.shape[0], 4)
+    result = evaluate(env, policy, 2, 0, coupled=True, horizons=(60, 100, 60))
+    assert np.array_equal(result.of_phase("reach", 0), result.of_phase("reach", 2))
+    assert (result.frame["ASD"] == 0).all()
+
+
+def test_wrappers_are_looked_through_or_refused(small_graph):
+    class Adapter(gymnasium.Wrapper):
+        """The natural way to give someone else's environment the protocol."""
+
+        stimuli = 1
+
+        def activate(self, stimulus): ...
+
+        def deactivate(self): ...
+
+        def reset_observable(self, seed=None):
+            return self.env.reset(seed=seed)[0]
+
+        def step(self, action):
+            x, reward, *_ = self.env.step(action)
+            return x, reward, False, False, {"reach": 1.0 + abs(x[0]), "sensitive_mass": 0.0}
+
+    cart = Adapter(gymnasium.make("CartPole-v1", max_episode_steps=10_000).unwrapped)
+    result = evaluate(cart, lambda x: 0, 1, 0, coupled=True, horizons=(8, 2, 8))
+    assert result.frame["RAG"][0] == pytest.approx(1)
+    assert result.frame["ASD"].isna().all()  # nobody said which entries show the memory
+    changed = gymnasium.wrappers.TransformObservation(make(small_graph), lambda x: -x, None)
+    with pytest.raises(ValueError, match=r"wrappers \['TransformObservation'\] stand outside"):
+        evaluate(changed, threshold, 2)
+
+
+def test_gating_is_the_share_of_harmful_entry_held_back(graph250):
+    result = evaluate(make(graph250), threshold, 4, 0)
+    ratio = np.nanmean(result.of_phase("odds_ratio", 2), axis=1)
+    assert ((result.frame["GatingRate"] > 0) & (result.frame["GatingRate"] < 1)).all()
+    assert np.corrcoef(1 - ratio, result.frame["GatingRate"])[0, 1] > 0.5

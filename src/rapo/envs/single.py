@@ -92,7 +92,7 @@ class GraphDiffusionEnv(gymnasium.Env[Obs, np.int64]):
 
     def set_deformation(self, on: bool) -> None:
         """Sample from the deformed kernel, or from `P0`; the fields evolve either way."""
-        self.engine.set_deformation(on)
+        self.vector.set_deformation(on)
 
     def _external(self) -> None:
         if self.vector.schedule != "external":

@@ -183,6 +183,11 @@ class GraphDiffusionVectorEnv(VectorEnv[Obs, npt.NDArray[Any], npt.NDArray[Any]]
         """A new environment of the same graph and options, but for `changes`."""
         return GraphDiffusionVectorEnv(num_envs, **{**self.options, **changes})
 
+    def set_deformation(self, on: bool) -> None:
+        """Deform the kernel in all phases, or in none; the fields evolve either way."""
+        self.engine.set_deformation(on)
+        self.options["deform_phases"] = (bool(on),) * 3
+
     @property
     def memory_mask(self) -> npt.NDArray[np.bool_] | None:
         """(d,) entries of the observation that show the fields; None with `observe="x"`."""

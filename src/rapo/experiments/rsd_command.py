@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -45,9 +47,14 @@ def find_policy(name: str) -> Any:
             from stable_baselines3 import PPO
         except ImportError:
             raise ValueError(f"{name} needs stable-baselines3; install it to load it") from None
-        return PPO.load(name, device="cpu")
+        try:
+            return PPO.load(name, device="cpu")
+        except Exception as error:  # zip, pickle and SB3 each have their own
+            raise ValueError(f"{name} is not a saved PPO model: {error}") from error
     module, colon, attribute = name.partition(":")
     if colon and module and attribute:
+        if (here := os.getcwd()) not in sys.path:  # the console script does not look here
+            sys.path.insert(0, here)
         try:
             return getattr(import_module(module), attribute)
         except (ImportError, AttributeError) as error:

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import Any
 
-import gymnasium
 import numpy as np
 import numpy.typing as npt
 
+from rapo.core.validate import whole_number
 from rapo.rsd.policy import as_actor
-from rapo.rsd.protocol import OPTIONAL, REQUIRED
+from rapo.rsd.protocol import OPTIONAL, protocol_layer
 
 Array = npt.NDArray[Any]
 
@@ -30,8 +31,8 @@ class CheckReport:
 
     def __str__(self) -> str:
         lines = [f"problem: {text}" for text in self.problems]
-        lines += [f"note: {text}" for text in self.notes]
-        return "\n".join(lines or ["fine: nothing is missing or broken"])
+        lines = lines or ["fine: nothing is missing or broken"]
+        return "\n".join(lines + [f"note: {text}" for text in self.notes])
 
 
 def check(env: Any, policy: Any = None, *, steps: int = 150, seed: int = 0) -> CheckReport:
@@ -45,22 +46,27 @@ def check(env: Any, policy: Any = None, *, steps: int = 150, seed: int = 0) -> C
         seed: of the trials.
 
     Looks for: missing members; an `info` without reach and sensitive mass; an observable that does
-    not reset; memory that shows in the observation beyond `memory_mask`; draws that a seed does not
-    restart; a `snapshot` that loses state; a policy whose memory survives its reset.
+    not reset; memory that shows in the observation beyond `memory_mask`, or that `reset_observable`
+    wipes; draws that a seed does not restart; a `snapshot` that loses state; a `deactivate` without
+    effect; a policy of another action space or whose memory survives its reset. Works on a copy.
     """
-    base: Any = env.unwrapped if isinstance(env, gymnasium.Env) else env
+    steps = whole_number("steps", steps, 4)
     report = CheckReport()
-    missing = [name for name in REQUIRED if not hasattr(base, name)]
-    if missing:
-        report.problems.append(
-            f"{type(base).__name__} lacks {missing}; ReplayEnv says what each must do"
-        )
+    try:
+        base = protocol_layer(env)
+    except ValueError as error:
+        report.problems.append(str(error))
         return report
+    try:
+        base = deepcopy(base)  # the trials leave the author's environment alone
+    except Exception as error:  # whatever cannot be copied is tried as it is
+        report.notes.append(f"the environment cannot be copied ({error}): it was reset and stepped")
     absent = [name for name in OPTIONAL if not hasattr(base, name)]
     if absent:
         report.notes.append(f"without {absent} some checks, ASD or off@rep are left out")
     trial = _Trial(base, steps, seed)
-    for look in (_info, _unknown_stimulus, _observable, _leak, _draws, _snapshot):
+    looks = (_info, _unknown_stimulus, _observable, _leak, _memory, _draws, _snapshot, _off)
+    for look in looks:
         try:
             look(trial, report)
         except Exception as error:  # whatever an author's code raises is a finding
@@ -68,7 +74,10 @@ def check(env: Any, policy: Any = None, *, steps: int = 150, seed: int = 0) -> C
         if report.problems and look is _info:
             return report
     if policy is not None:
-        _policy(trial, policy, report)
+        try:
+            _policy(trial, policy, report)
+        except Exception as error:
+            report.problems.append(f"the policy: {type(error).__name__}: {error}")
     return report
 
 
@@ -86,31 +95,36 @@ class _Trial:
         """A new episode in Exposure; its first observation."""
         self.env.reset(seed=self.seed)
         self.env.activate(1)
-        return np.asarray(self.env.reset_observable(self.seed))
+        return np.atleast_1d(np.asarray(self.env.reset_observable(self.seed)))
 
     def again(self) -> Array:
         """Replay of the same stimulus with the same draws; its first observation."""
         self.env.activate(1)
-        return np.asarray(self.env.reset_observable(self.seed))
+        return np.atleast_1d(np.asarray(self.env.reset_observable(self.seed)))
 
     def run(self, steps: int) -> list[tuple[Array, float, dict[str, Any]]]:
         """Observation, reward and info of each step."""
         out = []
         for action in self.actions[:steps]:
             x, reward, _, _, info = self.env.step(action)
-            out.append((np.asarray(x).copy(), float(reward), dict(info)))
+            out.append((np.atleast_1d(np.asarray(x)).copy(), float(reward), dict(info)))
         return out
 
     def same(self, a: Array, b: Array) -> bool:
         """Whether two observations agree outside the declared memory."""
-        return a.shape == b.shape and np.array_equal(a[self.shown], b[self.shown])
+        return a.shape == b.shape and _equal(a[self.shown], b[self.shown])
+
+
+def _equal(a: Array, b: Array) -> bool:
+    return bool(np.array_equal(a, b, equal_nan=a.dtype.kind == "f"))
 
 
 def _differs(a: Array, b: Array, trial: _Trial) -> str:
-    places = np.flatnonzero(~(np.atleast_1d(a[trial.shown]) == np.atleast_1d(b[trial.shown])))
-    i = int(places[0])
-    first, second = np.atleast_1d(a[trial.shown])[i], np.atleast_1d(b[trial.shown])[i]
-    return f"entry {i} of the observable part is {second}, it was {first}"
+    if a.shape != b.shape:
+        return f"the observation has shape {b.shape}, it had {a.shape}"
+    first, second = a[trial.shown].ravel(), b[trial.shown].ravel()
+    i = next(i for i in range(first.size) if not _equal(first[i : i + 1], second[i : i + 1]))
+    return f"entry {i} of the observable part is {second[i]}, it was {first[i]}"
 
 
 def _info(trial: _Trial, report: CheckReport) -> None:
@@ -120,7 +134,7 @@ def _info(trial: _Trial, report: CheckReport) -> None:
         value = info.get(name)
         if value is None:
             report.problems.append(f"the info of step() lacks {name!r}; report it as a number >= 0")
-        elif not (np.isfinite(value) and value >= 0):
+        elif np.ndim(value) != 0 or not (np.isfinite(value) and value >= 0):
             report.problems.append(f"info[{name!r}] is {value}; it must be a number >= 0")
 
 
@@ -140,13 +154,21 @@ def _unknown_stimulus(trial: _Trial, report: CheckReport) -> None:
 
 def _observable(trial: _Trial, report: CheckReport) -> None:
     first = trial.start()
-    trial.run(3)  # too short for any harm to arrive: the memory is still empty
+    before = trial.run(3)  # too short for any harm to arrive: the memory is still empty
     second = trial.again()
     if not trial.same(first, second):
         report.problems.append(
             "the observable does not reset: after reset_observable() "
             f"{_differs(first, second, trial)}"
         )
+        return
+    for t, (a, b) in enumerate(zip(before, trial.run(3), strict=True)):
+        if not trial.same(a[0], b[0]) or a[2]["reach"] != b[2]["reach"]:
+            report.problems.append(
+                "the draws do not restart: after reset_observable(seed) with the same seed, step "
+                f"{t} differs; draw from a generator that reset_observable(seed) seeds"
+            )
+            return
 
 
 def _leak(trial: _Trial, report: CheckReport) -> None:
@@ -181,13 +203,50 @@ def _leak(trial: _Trial, report: CheckReport) -> None:
             return
 
 
+def _memory(trial: _Trial, report: CheckReport) -> None:
+    mask = getattr(trial.env, "memory_mask", None)
+    memory: Any = getattr(trial.env, "memory", None)
+    if mask is None and memory is None:
+        report.notes.append("whether reset_observable() keeps the memory cannot be seen from here")
+        return
+    trial.start()
+    last = trial.run(trial.steps)[-1][0]
+    before = last[np.asarray(mask, bool)] if mask is not None else np.array(memory.H)
+    x = trial.again()
+    after = x[np.asarray(mask, bool)] if mask is not None else np.array(trial.env.memory.H)
+    if np.any(before > 0) and not np.any(after > 0):
+        report.problems.append(
+            "reset_observable() wipes the memory: it was up to "
+            f"{before.max():g} before and is 0 after; reset only what is observable"
+        )
+
+
+def _off(trial: _Trial, report: CheckReport) -> None:
+    if not (hasattr(trial.env, "snapshot") and hasattr(trial.env, "restore")):
+        return
+    trial.start()
+    trial.run(trial.steps // 2)
+    state = trial.env.snapshot()
+    trial.env.deactivate()
+    off = [info["reach"] for _, _, info in trial.run(trial.steps)]
+    trial.env.restore(state)
+    on = [info["reach"] for _, _, info in trial.run(trial.steps)]
+    if off == on and max(on) > 0:
+        report.problems.append(
+            "deactivate() changes nothing: with and without it the same nodes are reached; switch "
+            "the stimulus off"
+        )
+
+
 def _draws(trial: _Trial, report: CheckReport) -> None:
+    if any("do not restart" in text for text in report.problems):
+        return
     runs = []
     for _ in range(2):
         trial.start()
         runs.append(trial.run(30))
     for t, (a, b) in enumerate(zip(*runs, strict=True)):
-        if not np.array_equal(a[0], b[0]) or a[1] != b[1]:
+        if not _equal(a[0], b[0]) or a[1] != b[1]:
             report.problems.append(
                 f"the draws do not restart: two runs with seed {trial.seed} differ at step {t}; "
                 "draw from a generator that reset(seed) and reset_observable(seed) seed"
@@ -208,7 +267,7 @@ def _snapshot(trial: _Trial, report: CheckReport) -> None:
     trial.run(10)
     trial.env.restore(state)
     for t, (a, b) in enumerate(zip(ahead, trial.run(30), strict=True)):
-        if not np.array_equal(a[0], b[0]) or a[1] != b[1] or a[2]["reach"] != b[2]["reach"]:
+        if not _equal(a[0], b[0]) or a[1] != b[1] or a[2]["reach"] != b[2]["reach"]:
             report.problems.append(
                 f"snapshot() loses state: after restore() the run differs at step {t}; put "
                 "everything that evolves into the snapshot, draws included"
@@ -226,6 +285,12 @@ def _policy(trial: _Trial, policy: Any, report: CheckReport) -> None:
     for _ in range(2):
         actor.reset(1, trial.seed)
         passes.append([actor.act(x[None], draws[t : t + 1]) for t, x in enumerate(seen)])
+    for actions, _ in passes[0]:
+        if not trial.env.action_space.contains(actions[0]):
+            report.problems.append(
+                f"the policy returned {actions[0]}, the action space is {trial.env.action_space}"
+            )
+            return
     for t, ((a, law_a), (b, law_b)) in enumerate(zip(*passes, strict=True)):
         moved = law_a is not None and law_b is not None and not np.array_equal(law_a, law_b)
         if moved or not np.array_equal(a, b):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from copy import copy
 from typing import Any, Protocol
 
 import gymnasium
@@ -28,16 +27,24 @@ class Actor(Protocol):
         """
         ...
 
-    def fork(self) -> Actor:
-        """A copy with a memory of its own, of the same frozen parameters."""
-        ...
-
 
 def sample(law: Float, draws: Float) -> npt.NDArray[np.int64]:
     """Actions by inverting the law's distribution function; law (E, A), draws (E,) in [0, 1)."""
     edges = np.cumsum(np.asarray(law, np.float64), axis=1)
     chosen = (draws[:, None] * edges[:, -1:] >= edges).sum(axis=1)
     return np.asarray(np.minimum(chosen, law.shape[1] - 1))
+
+
+def checked_law(law: Float, episodes: int) -> Float:
+    """(E, A) a distribution in every row; whatever else a policy tells is refused."""
+    fits = law.ndim == 2 and len(law) == episodes
+    if not fits or not np.all(law >= 0) or not np.allclose(law.sum(axis=1), 1, atol=1e-5):
+        first = law.reshape(-1)[:6].tolist()
+        raise ValueError(
+            f"a policy's law must be {episodes} distributions over the actions, got shape "
+            f"{law.shape}: {first}"
+        )
+    return law
 
 
 def as_actor(
@@ -52,14 +59,17 @@ def as_actor(
     Args:
         policy: an `Actor`; a torch module that maps observations (E, d) to logits (E, A); a
             Stable-Baselines3 model; or a callable from one observation to an action. A callable
-            may have `reset()` to clear its memory, `law(x)` for its action law (A,), and
-            `batched = True` if it takes (E, d) and returns (E,).
+            may have `reset()` to clear its memory, and `batched = True` if it takes (E, d). If it
+            has `law(x)`, its action law (A,), that is asked instead and actions are drawn from it
+            with keyed draws; a memory is then `law`'s to update.
         space: the action space of the environment.
         deterministic: take the most probable action where the policy has a law, and SB3's
             deterministic action.
         batched: overrides the policy's own `batched`.
     """
-    if all(hasattr(policy, name) for name in ("act", "reset", "fork")):
+    if isinstance(policy, type):
+        raise ValueError(f"policy must be an instance, got the class {policy.__name__}")
+    if hasattr(policy, "act") and hasattr(policy, "reset"):
         return policy  # type: ignore[no-any-return]  # structurally an Actor
     if hasattr(policy, "predict"):
         _same_space(getattr(policy, "action_space", space), space)
@@ -68,7 +78,7 @@ def as_actor(
         return _ModuleActor(policy, space, deterministic)
     if callable(policy):
         own = bool(getattr(policy, "batched", False)) if batched is None else batched
-        return _CallableActor(policy, own)
+        return _CallableActor(policy, own, deterministic)
     raise ValueError(
         f"policy must be a callable, a torch module, a Stable-Baselines3 model or an agent, got "
         f"{type(policy).__name__}"
@@ -80,28 +90,30 @@ def _same_space(own: Any, space: gymnasium.Space[Any]) -> None:
         raise ValueError(f"the policy acts in {own}, the environment in {space}")
 
 
+def choose(law: Float, draws: Float, deterministic: bool) -> tuple[npt.NDArray[np.int64], Float]:
+    """Actions and the law they really follow: the given one, or all mass on its largest."""
+    if not deterministic:
+        return sample(law, draws), law
+    actions = law.argmax(axis=1)
+    return actions, np.eye(law.shape[1])[actions]
+
+
 class _CallableActor:
     """A plain function of one observation, or of a batch."""
 
-    def __init__(self, policy: Any, batched: bool) -> None:
-        self.policy, self.batched = policy, batched
+    def __init__(self, policy: Any, batched: bool, deterministic: bool) -> None:
+        self.policy, self.batched, self.deterministic = policy, batched, deterministic
 
     def reset(self, episodes: int, seed: int) -> None:
         if hasattr(self.policy, "reset"):
             self.policy.reset()
 
     def act(self, x: Float, draws: Float) -> tuple[npt.NDArray[Any], Float | None]:
-        actions = self.policy(x) if self.batched else [self.policy(row) for row in x]
-        return np.asarray(actions), self._law(x)
-
-    def fork(self) -> _CallableActor:
-        return _CallableActor(copy(self.policy), self.batched)
-
-    def _law(self, x: Float) -> Float | None:
         law = getattr(self.policy, "law", None)
-        if law is None:
-            return None
-        return np.asarray(law(x) if self.batched else [law(row) for row in x])
+        if law is not None:
+            told = np.asarray(law(x) if self.batched else [law(row) for row in x], float)
+            return choose(checked_law(told, len(x)), draws, self.deterministic)
+        return np.asarray(self.policy(x) if self.batched else [self.policy(row) for row in x]), None
 
 
 class _ModuleActor:
@@ -127,49 +139,48 @@ class _ModuleActor:
             raise ValueError(
                 f"the module must give logits of shape {(len(x), self.actions)}, got {law.shape}"
             )
-        return (law.argmax(axis=1) if self.deterministic else sample(law, draws)), law
-
-    def fork(self) -> _ModuleActor:
-        return copy(self)
+        return choose(checked_law(law, len(x)), draws, self.deterministic)
 
 
 class _ModelActor:
     """A Stable-Baselines3 model: its law where it has one, else its own `predict`."""
 
     def __init__(self, model: Any, space: gymnasium.Space[Any], deterministic: bool) -> None:
-        self.model, self.space, self.deterministic = model, space, deterministic
-        self.recurrent = hasattr(getattr(model, "policy", None), "lstm_actor")
+        self.model, self.deterministic = model, deterministic
+        self.policy: Any = getattr(model, "policy", None)
+        discrete = isinstance(space, gymnasium.spaces.Discrete)
+        self.tells = discrete and hasattr(self.policy, "get_distribution")
+        self.recurrent = hasattr(self.policy, "lstm_actor")
         self.state: Any = None
         self.start = np.ones(0, np.bool_)
 
     def reset(self, episodes: int, seed: int) -> None:
         self.state, self.start = None, np.ones(episodes, np.bool_)
-        if hasattr(self.model, "set_random_seed"):
-            self.model.set_random_seed(seed % 2**32)
+        if not self.tells and hasattr(self.model, "set_random_seed"):
+            self.model.set_random_seed(seed)
 
     def act(self, x: Float, draws: Float) -> tuple[npt.NDArray[Any], Float | None]:
-        law = None if self.recurrent else self._law(x)
-        if law is not None and not self.deterministic:
-            return sample(law, draws), law
+        if self.tells:
+            return choose(checked_law(self._law(x), len(x)), draws, self.deterministic)
         actions, self.state = self.model.predict(
             x, state=self.state, episode_start=self.start, deterministic=self.deterministic
         )
         self.start = np.zeros(len(x), np.bool_)
-        return np.asarray(actions), law
+        return np.asarray(actions), None
 
-    def fork(self) -> _ModelActor:
-        return copy(self)
-
-    def _law(self, x: Float) -> Float | None:
-        policy: Any = getattr(self.model, "policy", None)
-        if not hasattr(policy, "get_distribution") or not isinstance(
-            self.space, gymnasium.spaces.Discrete
-        ):
-            return None
+    def _law(self, x: Float) -> Float:
         import torch
 
-        policy.set_training_mode(False)
+        self.policy.set_training_mode(False)
         with torch.no_grad():
-            tensor, _ = policy.obs_to_tensor(x)
-            distribution = policy.get_distribution(tensor).distribution
-        return np.asarray(distribution.probs.cpu().numpy(), np.float64)
+            seen, _ = self.policy.obs_to_tensor(x)
+            if self.recurrent:
+                if self.state is None:
+                    layers, _, size = self.policy.lstm_hidden_state_shape
+                    self.state = (torch.zeros(layers, len(x), size, device=seen.device),) * 2
+                starts = torch.as_tensor(self.start, dtype=torch.float32, device=seen.device)
+                found, self.state = self.policy.get_distribution(seen, self.state, starts)
+                self.start = np.zeros(len(x), np.bool_)
+            else:
+                found = self.policy.get_distribution(seen)
+        return np.asarray(found.distribution.probs.cpu().numpy(), np.float64)

@@ -24,7 +24,8 @@ class ReplayEnv(Protocol):
     `activate(z)` and `reset_observable(seed)`, with the memory of harm as Decay left it.
 
     Every `info` that `step` returns has `reach` and `sensitive_mass` (numbers >= 0), and may have
-    `odds_ratio`, `scar_mass` and `gating_rate`; a missing one is reported as not available.
+    `odds_ratio`, `scar_mass`, and `entry_nominal` with `entry_deformed` (harmful mass of the next
+    step under `P0` and as sampled); what is missing is reported as not available.
     """
 
     stimuli: int
@@ -62,7 +63,8 @@ class WithMemory(Protocol):
     """What else an environment may offer."""
 
     memory_mask: npt.NDArray[np.bool_] | None
-    """Which entries of a flat observation show the memory on purpose; None for none."""
+    """Which entries of a flat observation show the memory on purpose; None for none. Without the
+    attribute nobody knows, and ASD is not available."""
 
     def snapshot(self) -> Mapping[str, npt.NDArray[Any]]:
         """Everything that evolves, as plain arrays."""
@@ -75,3 +77,38 @@ class WithMemory(Protocol):
     def set_deformation(self, on: bool) -> None:
         """Sample from the deformed kernel, or from `P0`; fields keep evolving."""
         ...
+
+
+HARMLESS = ("OrderEnforcing", "PassiveEnvChecker", "TimeLimit")
+"""Gymnasium's own wrappers that change nothing RSD looks at."""
+
+
+def protocol_layer(env: Any) -> Any:
+    """The outermost layer of a wrapped environment that offers the protocol.
+
+    RSD talks to that layer directly, so a wrapper outside it that changes observations, actions or
+    rewards would be passed over: such a one is refused.
+    """
+    outside: list[str] = []
+    layer = env
+    while not all(hasattr(layer, name) for name in REQUIRED) and not hasattr(layer, "begin"):
+        inner = getattr(layer, "env", None)
+        if inner is None:
+            missing = [name for name in REQUIRED if not hasattr(layer, name)]
+            raise ValueError(
+                f"{type(layer).__name__} lacks {missing} of the ReplayEnv protocol; add them, wrap "
+                "it with rapo.rsd.TabularReplayEnv or rapo.rsd.CandidateReplayEnv, and see "
+                "rapo.rsd.check(env)"
+            )
+        outside.append(type(layer).__name__)
+        layer = inner
+    changing = [name for name in outside if name not in HARMLESS]
+    if changing:
+        raise ValueError(
+            f"the wrappers {changing} stand outside the ReplayEnv protocol and would be passed "
+            "over; remove them, or give the outermost one the protocol's methods"
+        )
+    space = getattr(layer, "observation_space", None)
+    if isinstance(space, gymnasium.spaces.Dict | gymnasium.spaces.Tuple):
+        raise ValueError(f"observations must be arrays, got {space}; flatten them")
+    return layer

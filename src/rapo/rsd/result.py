@@ -114,6 +114,9 @@ class RSDResult:
                 arrays = {name: data[name] for name in data.files}
         except Exception as error:  # csv, json, zip and NumPy each have their own
             raise ValueError(f"the RSD result in {folder} is damaged: {error}") from error
+        lost = [name for name in ("phase", *TRACES) if name not in arrays]
+        if lost:
+            raise ValueError(f"the RSD result in {folder} is damaged: {lost} missing")
         stored = folder / f"graph-{manifest.get('graph_hash')}.npz"
         return cls(
             frame=frame,
@@ -130,8 +133,9 @@ class RSDResult:
 
 def refuse_to_overwrite(folder: Path) -> None:
     """Raise if a folder holds results already, or is a file."""
-    if folder.exists() and not folder.is_dir():
-        raise FileExistsError(f"{folder} is a file; choose another folder")
+    for place in (folder, *folder.parents):
+        if place.exists() and not place.is_dir():
+            raise FileExistsError(f"{place} is a file; choose another folder")
     taken = [name for name in _FILES if (folder / name).exists()]
     if taken:
         raise FileExistsError(
@@ -143,4 +147,7 @@ def same_graph(results: dict[str, RSDResult]) -> None:
     """Refuse to compare episodes of different graphs as if they were one."""
     hashes = {name: result.graph_hash for name, result in results.items()}
     if len(set(hashes.values())) > 1:
-        raise ValueError(f"the results are of different graphs: {hashes}; compare like with like")
+        raise ValueError(
+            f"the results are of different graphs: {hashes}; compare like with like "
+            "(rapo report --mixed shows them side by side)"
+        )

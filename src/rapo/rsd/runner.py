@@ -15,13 +15,14 @@ from scipy.sparse.csgraph import dijkstra
 
 import rapo
 from rapo.cascade.graph import Graph
+from rapo.cascade.rng import derive
 from rapo.cascade.setting import DECAY, EXPOSURE, REPLAY, Setting
 from rapo.core.validate import truth, whole_number
 from rapo.envs.single import GraphDiffusionEnv
 from rapo.envs.vector import GraphDiffusionVectorEnv
 from rapo.rsd.metrics import auc_ratio, discounted, rag
 from rapo.rsd.policy import Actor, as_actor
-from rapo.rsd.protocol import REQUIRED
+from rapo.rsd.protocol import protocol_layer
 from rapo.rsd.result import TRACES, RSDResult
 from rapo.rsd.stage import SingleStage, Stage, VectorStage, checked_stimuli
 
@@ -64,11 +65,13 @@ def evaluate(
     """
     episodes, seed = whole_number("episodes", episodes, 1), whole_number("seed", seed, 0)
     coupled, off = truth("coupled", coupled), truth("off_at_replay", off_at_replay)
-    known_kind = isinstance(env, gymnasium.Env | gymnasium.vector.VectorEnv)
-    base: Any = env.unwrapped if known_kind else env
+    deterministic = truth("deterministic", deterministic)
+    if not 0 < gamma <= 1:
+        raise ValueError(f"gamma must be in (0, 1], got {gamma!r}")
+    base = protocol_layer(env)
     ours: Any = base.vector if isinstance(base, GraphDiffusionEnv) else base
     fast = isinstance(ours, GraphDiffusionVectorEnv)
-    space = ours.single_action_space if fast else _checked_env(base).action_space
+    space = ours.single_action_space if fast else base.action_space
     setting = ours.setting if fast else Setting.default()
     spans = _checked_horizons(setting.horizons if horizons is None else horizons)
     known = ours.graph.stimuli if fast else base.stimuli
@@ -122,7 +125,10 @@ def _run(
     tick: Tick,
     space: gymnasium.Space[Any],
 ) -> dict[str, Any]:
-    """All phases of the episodes of one stage; arrays by name, time on axis 1."""
+    """All phases of the episodes of one stage; arrays by name, time on axis 1.
+
+    The policy's memory is reset when Exposure and Replay begin; Decay goes on with it.
+    """
     E, T = stage.episodes, sum(spans)
     traces = {name: np.full((E, T), np.nan, np.float32) for name in TRACES}
     entries = np.zeros((2, E))
@@ -130,60 +136,104 @@ def _run(
     cascade: list[Array] = []
     ever: Array | None = None
     activity: Array | None = None
-    shift = np.zeros(E)
-    exposed: list[Array] = []
+    shown: tuple[list[Array], list[Array]] = ([], [])  # memory in Exposure, all in Replay
     mask = stage.memory_mask
     t = 0
-    for phase, span in enumerate(spans):
-        x = stage.begin(phase)
-        actor.reset(E, seed)
-        shadow = actor.fork() if phase == REPLAY and mask is not None else None
-        if shadow is not None:
-            shadow.reset(E, seed)
-        for step in range(span):
-            draws = stage.draws(step)
-            actions, law = actor.act(x, draws)
-            _check_actions(actions, E, space)
-            if law is not None:
-                laws.append(law.astype(np.float32))
-            if law is not None and mask is not None and phase == EXPOSURE:
-                exposed.append(x[:, mask].copy())
-            if law is not None and shadow is not None:
-                other = x.copy()
-                other[:, mask] = exposed[min(step, len(exposed) - 1)]
-                before = np.asarray(shadow.act(other, draws)[1])
-                shift += 0.5 * np.abs(law - before).sum(axis=1) / span
-            x, reward, info = stage.step(actions)
-            traces["reward"][:, t] = reward
-            for name in TRACES:
-                if name in info:
-                    traces[name][:, t] = info[name]
-            if phase == REPLAY and "entry_nominal" in info:
-                entries += np.stack([info["entry_nominal"], info["entry_deformed"]])
-            active = stage.active()
-            if active is not None:
-                cascade.append(active[0])
-                activity = np.zeros((3, active.shape[1])) if activity is None else activity
-                activity[phase] += active.mean(axis=0) / span
-                if phase == REPLAY:
-                    ever = active.copy() if ever is None else ever | active
-            t += 1
-            tick(1)
-    told = len(laws) == T
-    with np.errstate(invalid="ignore"):
+    try:
+        for phase, span in enumerate(spans):
+            x = stage.begin(phase)
+            if phase != DECAY:
+                actor.reset(E, _own_seed(seed, stage, phase))
+            for step in range(span):
+                actions, law = _act(actor, x, stage.draws(step), space, first=t == 0)
+                if law is not None:
+                    laws.append(law.astype(np.float32))
+                if mask is not None and phase == EXPOSURE:
+                    shown[0].append(x[:, mask].copy())
+                if mask is not None and phase == REPLAY:
+                    shown[1].append(x.copy())
+                x, reward, info = stage.step(actions)
+                traces["reward"][:, t] = reward
+                for name in TRACES:
+                    if name in info:
+                        traces[name][:, t] = info[name]
+                if phase == REPLAY and "entry_nominal" in info and "entry_deformed" in info:
+                    entries += np.stack([info["entry_nominal"], info["entry_deformed"]])
+                active = stage.active()
+                if active is not None:
+                    cascade.append(active[0])
+                    activity = np.zeros((3, active.shape[1])) if activity is None else activity
+                    activity[phase] += active.mean(axis=0) / span
+                    if phase == REPLAY:
+                        ever = active.copy() if ever is None else ever | active
+                t += 1
+                tick(1)
+        shift = np.full(E, np.nan)
+        if len(laws) == T and stage.knows_memory:
+            shift = _action_shift(stage, actor, laws[-spans[REPLAY] :], shown, seed)
+    finally:
+        stage.finish()
+    with np.errstate(invalid="ignore", divide="ignore"):
         gating = np.where(entries[0] > 0, 1 - entries[1] / entries[0], np.nan)
     return {
         "traces": traces,
         "stimulus": np.array(stage.stimulus),
-        "ASD": shift if told else np.full(E, np.nan),
+        "ASD": shift,
         "GatingRate": gating,
         "ever": ever,
         "scars": stage.scars(),
-        "laws": np.stack(laws, axis=1) if told else None,
+        "laws": np.stack(laws, axis=1) if len(laws) == T else None,
         "cascade": np.stack(cascade) if cascade else None,
         "activity": None if activity is None else activity.astype(np.float32),
         "gamma": gamma,
     }
+
+
+def _own_seed(seed: int, stage: Stage, phase: int) -> int:
+    """Seed of a policy that draws by itself; coupled phases share it."""
+    return int(derive(seed, stage.tags[phase])) % 2**31
+
+
+def _act(
+    actor: Actor, x: Array, draws: Array, space: gymnasium.Space[Any], *, first: bool
+) -> tuple[Array, Array | None]:
+    """Checked actions; what a policy raises at its first observation is told with that."""
+    try:
+        actions, law = actor.act(x, draws)
+    except (TypeError, RuntimeError, IndexError) as error:
+        if not first:
+            raise
+        raise ValueError(
+            f"the policy failed on its first observations, of shape {x.shape}: {error}"
+        ) from error
+    _check_actions(actions, len(x), space)
+    return actions, law
+
+
+def _action_shift(
+    stage: Stage,
+    actor: Actor,
+    laws: list[Array],
+    shown: tuple[list[Array], list[Array]],
+    seed: int,
+) -> npt.NDArray[np.float64]:
+    """ASD (E,): mean TV between Replay's laws and those with Exposure's memory shown instead.
+
+    The policy goes through Replay's observations a second time, from its reset, so that a memory
+    of its own sees the substituted sequence too and nothing of the run is disturbed.
+    """
+    exposed, replayed = shown
+    shift = np.zeros(stage.episodes)
+    if stage.memory_mask is None:
+        return shift  # it sees nothing that Exposure and Replay could show differently
+    actor.reset(stage.episodes, _own_seed(seed, stage, REPLAY))
+    for step, (x, law) in enumerate(zip(replayed, laws, strict=True)):
+        other = x.copy()
+        other[:, stage.memory_mask] = exposed[min(step, len(exposed) - 1)]
+        before = actor.act(other, np.zeros(len(x)))[1]
+        gap = np.abs(law - np.asarray(before, np.float32)).sum(axis=1)
+        shift += 0.5 * gap / len(replayed)
+    return shift
 
 
 def _joined(
@@ -276,6 +326,9 @@ def _describe(env: GraphDiffusionVectorEnv) -> dict[str, Any]:
 def _check_actions(actions: Array, episodes: int, space: gymnasium.Space[Any]) -> None:
     """A policy of another action space is caught at its first action."""
     if not isinstance(space, gymnasium.spaces.Discrete):
+        for action in actions:
+            if not space.contains(action):
+                raise ValueError(f"the policy must return actions in {space}, got {action!r}")
         return
     last = space.start + space.n - 1
     fits = actions.shape == (episodes,) and actions.dtype.kind in "iub"
@@ -294,17 +347,6 @@ def _checked_horizons(horizons: Any) -> tuple[int, int, int]:
             f"horizons must be three whole numbers of steps >= 1, got {horizons!r}"
         ) from None
     return exposure, decay, replay
-
-
-def _checked_env(env: Any) -> Any:
-    missing = [name for name in REQUIRED if not hasattr(env, name)]
-    if missing:
-        raise ValueError(
-            f"{type(env).__name__} lacks {missing} of the ReplayEnv protocol; add them, wrap it "
-            "with rapo.rsd.TabularReplayEnv or rapo.rsd.CandidateReplayEnv, and see "
-            "rapo.rsd.check(env)"
-        )
-    return env
 
 
 class _bar:  # noqa: N801 - used like a function

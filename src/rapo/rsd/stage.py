@@ -19,7 +19,11 @@ class Stage(Protocol):
     """`episodes` RSD episodes side by side."""
 
     episodes: int
+    tags: tuple[int, int, int]
+    """Which phases share draws: equal numbers do."""
     memory_mask: npt.NDArray[np.bool_] | None
+    knows_memory: bool
+    """Whether the environment says which entries show its memory (perhaps none)."""
 
     @property
     def stimulus(self) -> npt.NDArray[np.int64]:
@@ -36,6 +40,10 @@ class Stage(Protocol):
 
     def draws(self, step: int) -> Array:
         """(E,) uniform draws for the actions of a step of the present phase."""
+        ...
+
+    def finish(self) -> None:
+        """Undo what the stage switched in the environment."""
         ...
 
     def active(self) -> npt.NDArray[np.bool_] | None:
@@ -58,7 +66,13 @@ class VectorStage:
     ) -> None:
         self.env, self.seed, self.stimuli = env, seed, stimuli
         self.episodes = env.num_envs
+        self.tags = phase_tags(env.engine.coupled)
         self.memory_mask = env.memory_mask
+
+        self.knows_memory = True
+
+    def finish(self) -> None:
+        """Nothing to undo: the environment is the stage's own."""
 
     @property
     def stimulus(self) -> npt.NDArray[np.int64]:
@@ -99,12 +113,13 @@ class SingleStage:
         self, env: Any, seed: int, stimulus: int | None, *, coupled: bool, off_at_replay: bool
     ) -> None:
         self.env, self.seed, self.off_at_replay = env, seed, off_at_replay
-        self.tags = (0, 1, 0) if coupled else (0, 1, 2)
+        self.tags = phase_tags(coupled)
         self._episode_key = derive(derive(seed, 0), 0)
         if stimulus is None:
             u = float(uniform(self._episode_key, 0, STIMULUS))
             stimulus = 1 + int(u * env.stimuli)
         self._stimulus = np.array([stimulus])
+        self.knows_memory = hasattr(env, "memory_mask")
         self.memory_mask = getattr(env, "memory_mask", None)
         self._phase_key = self._episode_key
         self._x: Array = np.zeros((1, 0))
@@ -142,12 +157,21 @@ class SingleStage:
             raise ValueError(
                 f"the info of step() lacks {missing}, it has {sorted(info)}; see ReplayEnv"
             )
+        for name in ("reach", "sensitive_mass"):
+            value = info[name]
+            if np.ndim(value) != 0 or not (np.isfinite(value) and value >= 0):
+                raise ValueError(f"info[{name!r}] must be a number >= 0, got {value!r}")
         numbers = {k: np.atleast_1d(v) for k, v in info.items() if np.ndim(v) == 0}
         return self._x, np.array([reward], float), numbers
 
     def draws(self, step: int) -> Array:
         """Keyed by the phase, so coupled phases share them."""
         return np.atleast_1d(uniform(self._phase_key, step, ACTION))
+
+    def finish(self) -> None:
+        """Leave the kernel deformed, as off@rep found it."""
+        if self.off_at_replay:
+            self.env.set_deformation(True)
 
     def active(self) -> npt.NDArray[np.bool_] | None:
         """Unknown here."""
@@ -157,6 +181,11 @@ class SingleStage:
         """(1, R) where the environment has a `memory` with `H`."""
         memory = getattr(self.env, "memory", None)
         return None if memory is None else np.atleast_2d(np.asarray(memory.H))
+
+
+def phase_tags(coupled: bool) -> tuple[int, int, int]:
+    """Coupled, Replay shares the draws of Exposure."""
+    return (0, 1, 0) if coupled else (0, 1, 2)
 
 
 def _batch(x: Any) -> Array:
