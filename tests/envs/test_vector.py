@@ -319,6 +319,7 @@ def test_infos_equal_those_of_gymnasiums_own_vector_environment(small_graph, sho
     )
     assert np.array_equal(ours.reset(seed=5)[0], theirs.reset(seed=5)[0])
     rng = np.random.default_rng(0)
+    finals = 0
     for _ in range(sum(short.horizons) + 5):
         actions = rng.integers(0, 3, 3)
         a, b = ours.step(actions), theirs.step(actions)
@@ -326,10 +327,13 @@ def test_infos_equal_those_of_gymnasiums_own_vector_environment(small_graph, sho
             assert np.array_equal(mine, peer)
         for name in ("stimulus", "phase", "clock"):
             assert np.array_equal(a[4][name], b[4][name])
+        assert ("final_obs" in a[4]) == ("final_obs" in b[4])
         if "final_obs" in b[4]:
+            finals += 1
             assert np.array_equal(np.stack(a[4]["final_obs"]), np.stack(b[4]["final_obs"]))
             for name in ("reach", "harm", "clock", "stimulus"):
                 assert np.array_equal(a[4]["final_info"][name], b[4]["final_info"][name])
+    assert finals == (mode is AutoresetMode.SAME_STEP)
 
 
 def test_a_step_that_only_resets_reports_nothing_done(make, short):

@@ -59,7 +59,7 @@ class ReplayEnv(Protocol):
         ...
 
 
-class WithMemory(Protocol):
+class ReplayEnvExtras(Protocol):
     """What else an environment may offer."""
 
     memory_mask: npt.NDArray[np.bool_] | None
