@@ -6,13 +6,14 @@ Importing `rapo` registers `rapo/GraphDiffusion-v0` with Gymnasium; the rest loa
 from __future__ import annotations
 
 from importlib import import_module
-from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any
 
 from gymnasium.envs.registration import register, registry
 
+from rapo.core.version import VERSION
+
 if TYPE_CHECKING:
-    from rapo import rsd, theory
+    from rapo import agents, rsd, theory
     from rapo.cascade.engine import Cascade
     from rapo.cascade.generate import generate
     from rapo.cascade.graph import Graph
@@ -43,7 +44,7 @@ _HOME = {
     "make_regions": "rapo.cascade.regions",
     "reweight": "rapo.core.deformation",
 }
-_MODULES = ("rsd", "theory")
+_MODULES = ("agents", "rsd", "theory")
 
 __all__ = [
     "Cascade",
@@ -54,6 +55,7 @@ __all__ = [
     "HarmMemory",
     "Scope",
     "Setting",
+    "agents",
     "conductance",
     "from_networkx",
     "gate_odds",
@@ -66,10 +68,7 @@ __all__ = [
     "theory",
 ]
 
-try:
-    __version__ = version("rapo")
-except PackageNotFoundError:  # a source tree that is not installed
-    __version__ = "0+unknown"
+__version__ = VERSION
 
 
 def __getattr__(name: str) -> Any:

@@ -234,6 +234,38 @@ def test_snapshot_moves_between_backends_mid_episode(graph250, writer, reader):
         assert np.array_equal(value, target.snapshot()[name]), name
 
 
+@pytest.mark.parametrize("backend", ["lanes", "push"])
+@pytest.mark.parametrize("episodes", [None, [3, 34, 0]])
+@pytest.mark.parametrize("steps", [70, 71])  # the active set lies in either half of the lanes
+def test_placing_equals_restoring_the_same_state(small_graph, short, backend, episodes, steps):
+    count = 40  # a whole block of lanes and part of another
+    actions = random_actions(2 * steps, count)
+    placed, restored = (Cascade(small_graph, count, setting=short, backend=backend) for _ in "ab")
+    for engine in (placed, restored):
+        trajectory(engine, actions[:steps])
+    state = restored.snapshot()
+    rows = np.arange(count) if episodes is None else np.array(episodes)
+    state["active"][rows] = np.random.default_rng(5).random((len(rows), small_graph.n)) < 0.3
+    restored.restore(state)
+    placed.place(state["active"][rows], episodes)
+    assert np.array_equal(placed.active, state["active"])
+    for chosen in actions[steps:]:
+        assert np.array_equal(placed.step(chosen), restored.step(chosen))
+    for name, value in restored.snapshot().items():
+        assert np.array_equal(value, placed.snapshot()[name]), name
+
+
+def test_only_started_episodes_are_placed(small_graph, short):
+    engine = Cascade(small_graph, 3, setting=short)
+    engine.start([5], [1], episodes=[1])
+    everyone = np.ones((3, small_graph.n), bool)
+    with pytest.raises(ValueError, match=r"episodes \[0, 2\] are not started; call start\(\)"):
+        engine.place(everyone)
+    assert not engine.active.any()
+    engine.place(everyone[:1], [1])
+    assert engine.active.sum(axis=1).tolist() == [0, small_graph.n, 0]
+
+
 def test_starting_one_episode_leaves_the_others_alone(graph250):
     for backend in ("lanes", "push"):
         both = [Cascade(graph250, 4, backend=backend) for _ in range(2)]
@@ -358,6 +390,9 @@ def test_memory_of_a_decayed_field_is_exactly_zero(graph250):
         (lambda e: e.start([1.9, 2, 3], [1, 2, 3]), "keys must be 3 whole numbers >= 0"),
         (lambda e: e.start([-1, 2, 3], [1, 2, 3]), "keys must be 3 whole numbers >= 0"),
         (lambda e: e.restore({"G": 1}), "a snapshot has"),
+        (lambda e: e.place(np.ones((3, 60))), r"bool of shape \(3, 60\).* got float64 \(3, 60\)"),
+        (lambda e: e.place(np.ones((2, 60), bool)), r"got bool \(2, 60\)"),
+        (lambda e: e.place(np.ones((1, 60), bool), [3]), r"episodes must be indices 0..2"),
     ],
 )
 def test_bad_input_is_named_and_changes_nothing(small_graph, short, call, message):

@@ -120,8 +120,12 @@ class LanesBackend:
 
     def clear_active(self, rows: npt.NDArray[np.int64]) -> None:
         """Empty the active set of some episodes."""
+        self.write_active(rows, False)
+
+    def write_active(self, rows: npt.NDArray[np.int64], active: Any) -> None:
+        """Set the active sets of some episodes: (rows, n) bool, or one value for all."""
         now = self._active[self._parity].reshape(self.blocks, -1, LANES)
-        now[rows // LANES, :, rows % LANES] = 0
+        now[rows // LANES, :, rows % LANES] = active
         self._note_bits()
 
     def clear_memory(self, rows: npt.NDArray[np.int64]) -> None:
@@ -214,6 +218,10 @@ class PushBackend:
         """Empty the active set of some episodes."""
         self._active[rows] = 0
 
+    def write_active(self, rows: npt.NDArray[np.int64], active: npt.NDArray[np.bool_]) -> None:
+        """Set the active sets of some episodes, (rows, n) bool."""
+        self._active[rows] = self._packed(active)
+
     def clear_memory(self, rows: npt.NDArray[np.int64]) -> None:
         """Forget fields and delay buffer of some episodes."""
         self._fields[:, rows] = 0
@@ -235,8 +243,12 @@ class PushBackend:
 
     def write(self, active: Any, G: Any, H: Any, ring: Any) -> None:
         """Take over a state."""
-        padded = np.zeros((self.rows, self.words * 64), np.uint8)
-        padded[:, : active.shape[1]] = active
-        self._active[...] = np.packbits(padded, axis=1, bitorder="little").view(np.uint64)
+        self._active[...] = self._packed(active)
         self._fields[0], self._fields[1] = G, H
         self._ring[...] = ring.transpose(1, 0, 2).reshape(self.rows, -1)
+
+    def _packed(self, active: npt.NDArray[np.bool_]) -> npt.NDArray[np.uint64]:
+        """(rows, words) bitmaps of (rows, n) active sets."""
+        padded = np.zeros((len(active), self.words * 64), np.uint8)
+        padded[:, : active.shape[1]] = active
+        return np.packbits(padded, axis=1, bitorder="little").view(np.uint64)

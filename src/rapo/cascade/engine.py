@@ -221,6 +221,25 @@ class Cascade:
             self._episode[STIMULUS, rows] = self.check_stimuli(stimuli, len(rows))
         self._enter(rows, phase, clear=phase != DECAY)
 
+    def place(self, active: npt.ArrayLike, episodes: npt.ArrayLike | None = None) -> None:
+        """Put started episodes into given observable states; clock, draws and memory stay.
+
+        Args:
+            active: bool, a row of n nodes for each placed episode.
+            episodes: indices to place; default all.
+        """
+        rows = self.rows_of(episodes)
+        given = np.asarray(active)
+        if given.dtype != np.bool_ or given.shape != (len(rows), self.graph.n):
+            raise ValueError(
+                f"active must be bool of shape ({len(rows)}, {self.graph.n}), a row per episode, "
+                f"got {given.dtype} {given.shape}"
+            )
+        idle = rows[self._episode[STIMULUS, rows] == 0]
+        if len(idle):
+            raise ValueError(f"episodes {idle[:5].tolist()} are not started; call start() first")
+        self._backend.write_active(rows, given)
+
     def set_deformation(self, on: bool) -> None:
         """Deform the kernel in all phases, or in none; the fields evolve either way."""
         self._schedule[GATED] = truth("on", on) and self.scope.kind != "off"

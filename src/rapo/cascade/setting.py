@@ -24,7 +24,7 @@ Rule = tuple[str, Callable[[Any], bool]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Setting:
-    """Choices about graph, dynamics, injection and reward. `Setting.default()` reads the file."""
+    """Choices about graph, dynamics, injection, reward, budget; `Setting.default()` reads them."""
 
     neighbours: float
     """Targets are drawn among the `neighbours * out_degree` nearest nodes, >= 1."""
@@ -58,6 +58,8 @@ class Setting:
     """Weight of engagement outside V_sens in the reward, >= 0."""
     kappa: float
     """Saturation of engagement outside V_sens, in nodes, > 0."""
+    budget: float
+    """f: budget of every cost, as a share of the constant aggressive policy's under `P0`, > 0."""
     horizons: tuple[int, int, int]
     """Steps of exposure, decay and replay, >= 1 each."""
 
@@ -132,6 +134,7 @@ _RULES: dict[str, Rule] = {
     "kappa_s": _POSITIVE,
     "outside_weight": _NOT_NEGATIVE,
     "kappa": _POSITIVE,
+    "budget": _POSITIVE,
     "horizons": ("three whole numbers of steps >= 1", _whole),
 }
 """What each value must be, in words and as a test of one number (or word)."""

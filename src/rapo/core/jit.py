@@ -20,7 +20,7 @@ intrinsic = cast(Callable[[Function], Function], extending.intrinsic)
 """Numba's `intrinsic`, whose own annotation hides the typing context from callers."""
 
 _PACKAGE = Path(__file__).resolve().parent.parent
-_FOLDERS_WITH_KERNELS = ("core", "cascade")
+_FOLDERS_WITH_KERNELS = ("core", "cascade", "agents")
 
 
 @lru_cache(maxsize=1)
