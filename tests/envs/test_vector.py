@@ -365,6 +365,24 @@ def test_event_odds_survive_large_cascades():
     assert ((ratios["full"] >= 0) & (ratios["full"] < 1)).all()
 
 
+def test_credit_moves_harm_to_other_regions(make):
+    """All harm is credited to one region; observation and twins know it, the default does not."""
+    plain = make(observe="xGH")
+    R, target = plain.engine.region_count, int(plain.engine.live[0])
+    env = make(observe="xGH", credit=np.full(plain.graph.n, target))
+    twin = env.like(2)
+    for each in (plain, env, twin):
+        each.reset(seed=0)
+        for _ in range(120):
+            x, *_ = each.step(np.zeros(each.num_envs, int))
+        G = x[:, 5 : 5 + R]
+        elsewhere = np.delete(G, target, axis=1)
+        assert G.any() and elsewhere.any() == (each is plain)
+    assert env.options["credit"] is not None and plain.options["credit"] is None
+    with pytest.raises(ValueError, match="credit must name a region for each of 60 nodes"):
+        make(credit=[0, 1])
+
+
 def test_bad_snapshots_change_nothing(make):
     env = make()
     rollout(env, 50)

@@ -53,6 +53,7 @@ class GraphDiffusionVectorEnv(VectorEnv[Obs, npt.NDArray[Any], npt.NDArray[Any]]
         setting: open choices of the platform.
         params: constants of the fields.
         coupled: whether Replay reuses Exposure's draws.
+        credit: (n,) region to which the harm of a sensitive node is credited; default its own.
         schedule: `rsd` or `external`.
         autoreset_mode: `NextStep`, `SameStep` or `Disabled` (Gymnasium's `AutoresetMode`).
         backend: of the engine, see `Cascade`.
@@ -74,6 +75,7 @@ class GraphDiffusionVectorEnv(VectorEnv[Obs, npt.NDArray[Any], npt.NDArray[Any]]
         setting: Setting | None = None,
         params: FieldParams | None = None,
         coupled: bool = False,
+        credit: npt.ArrayLike | None = None,
         schedule: str = "rsd",
         autoreset_mode: AutoresetMode | str = AutoresetMode.NEXT_STEP,
         backend: str = "auto",
@@ -102,7 +104,7 @@ class GraphDiffusionVectorEnv(VectorEnv[Obs, npt.NDArray[Any], npt.NDArray[Any]]
         self.options: dict[str, Any] = {
             "graph": graph, "regions": regions, "deformation": deformation,
             "deform_phases": deform_phases, "observe": observe, "setting": setting,
-            "params": params, "coupled": coupled, "schedule": schedule,
+            "params": params, "coupled": coupled, "credit": credit, "schedule": schedule,
             "autoreset_mode": autoreset_mode, "backend": backend, "threads": threads,
         }  # fmt: skip
         self.autoreset_mode = AutoresetMode(autoreset_mode)
@@ -116,6 +118,7 @@ class GraphDiffusionVectorEnv(VectorEnv[Obs, npt.NDArray[Any], npt.NDArray[Any]]
             deform_phases=deform_phases,
             coupled=coupled,
             scheduled=schedule == "rsd",
+            credit=credit,
             backend=backend,
             threads=threads,
         )

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import gymnasium
 import numpy as np
 import numpy.typing as npt
+
+from rapo.core.law import checked_law, sample
+from rapo.envs.vector import GraphDiffusionVectorEnv
 
 Float = npt.NDArray[np.floating[Any]]
 
@@ -28,23 +31,13 @@ class Actor(Protocol):
         ...
 
 
-def sample(law: Float, draws: Float) -> npt.NDArray[np.int64]:
-    """Actions by inverting the law's distribution function; law (E, A), draws (E,) in [0, 1)."""
-    edges = np.cumsum(np.asarray(law, np.float64), axis=1)
-    chosen = (draws[:, None] * edges[:, -1:] >= edges).sum(axis=1)
-    return np.asarray(np.minimum(chosen, law.shape[1] - 1))
+@runtime_checkable
+class Watcher(Protocol):
+    """An actor that also looks at the state of our environment, as a shield does."""
 
-
-def checked_law(law: Float, episodes: int) -> Float:
-    """(E, A) a distribution in every row; whatever else a policy tells is refused."""
-    fits = law.ndim == 2 and len(law) == episodes
-    if not fits or not np.all(law >= 0) or not np.allclose(law.sum(axis=1), 1, atol=1e-5):
-        first = law.reshape(-1)[:6].tolist()
-        raise ValueError(
-            f"a policy's law must be {episodes} distributions over the actions, got shape "
-            f"{law.shape}: {first}"
-        )
-    return law
+    def watch(self, env: GraphDiffusionVectorEnv) -> None:
+        """Called once before the run with the environment whose episodes `act` is asked about."""
+        ...
 
 
 def as_actor(
@@ -57,11 +50,11 @@ def as_actor(
     """Wrap a policy of any known kind.
 
     Args:
-        policy: an `Actor`; a torch module that maps observations (E, d) to logits (E, A); a
-            Stable-Baselines3 model; or a callable from one observation to an action. A callable
-            may have `reset()` to clear its memory, and `batched = True` if it takes (E, d). If it
-            has `law(x)`, its action law (A,), that is asked instead and actions are drawn from it
-            with keyed draws; a memory is then `law`'s to update.
+        policy: an `Actor`, perhaps a `Watcher` too; a torch module that maps observations (E, d)
+            to logits (E, A); a Stable-Baselines3 model; or a callable from one observation to an
+            action. A callable may have `reset()` to clear its memory, and `batched = True` if it
+            takes (E, d). If it has `law(x)`, its action law (A,), that is asked instead and
+            actions are drawn from it with keyed draws; a memory is then `law`'s to update.
         space: the action space of the environment.
         deterministic: take the most probable action where the policy has a law, and SB3's
             deterministic action.
@@ -70,7 +63,9 @@ def as_actor(
     if isinstance(policy, type):
         raise ValueError(f"policy must be an instance, got the class {policy.__name__}")
     if hasattr(policy, "act") and hasattr(policy, "reset"):
-        return policy  # type: ignore[no-any-return]  # structurally an Actor
+        if not deterministic:
+            return policy  # type: ignore[no-any-return]  # structurally an Actor
+        return _GreedyWatcher(policy) if isinstance(policy, Watcher) else _Greedy(policy)
     if hasattr(policy, "predict"):
         _same_space(getattr(policy, "action_space", space), space)
         return _ModelActor(policy, space, deterministic)
@@ -96,6 +91,32 @@ def choose(law: Float, draws: Float, deterministic: bool) -> tuple[npt.NDArray[n
         return sample(law, draws), law
     actions = law.argmax(axis=1)
     return actions, np.eye(law.shape[1])[actions]
+
+
+class _Greedy:
+    """An agent's most probable action."""
+
+    def __init__(self, actor: Any) -> None:
+        self.actor = actor
+
+    def reset(self, episodes: int, seed: int) -> None:
+        self.actor.reset(episodes, seed)
+
+    def act(self, x: Float, draws: Float) -> tuple[npt.NDArray[Any], Float | None]:
+        law = self.actor.act(x, draws)[1]
+        if law is None:
+            raise ValueError(
+                f"{type(self.actor).__name__} tells no law, so its most probable action is not "
+                "known; leave deterministic out"
+            )
+        return choose(checked_law(np.asarray(law), len(x)), draws, True)
+
+
+class _GreedyWatcher(_Greedy):
+    """The same of an agent that watches the environment."""
+
+    def watch(self, env: GraphDiffusionVectorEnv) -> None:
+        self.actor.watch(env)
 
 
 class _CallableActor:

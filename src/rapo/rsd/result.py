@@ -19,7 +19,7 @@ METRICS = (
     "GatingRate", "ScarMass",
 )  # fmt: skip
 """Metrics of the frame; undefined or not available is NaN, never 0."""
-TRACES = ("reach", "sensitive_mass", "reward", "odds_ratio", "scar_mass")
+TRACES = ("reach", "sensitive_mass", "reward", "odds_ratio", "scar_mass", "served")
 """Series over exposure, decay and replay; what an environment does not report is NaN."""
 _FILES = ("episodes.csv", "traces.npz", "manifest.json")
 

@@ -13,15 +13,15 @@ import numpy.typing as npt
 import pandas as pd
 from scipy.sparse.csgraph import dijkstra
 
-import rapo
 from rapo.cascade.graph import Graph
 from rapo.cascade.rng import derive
 from rapo.cascade.setting import DECAY, EXPOSURE, REPLAY, Setting
 from rapo.core.validate import truth, whole_number
+from rapo.core.version import VERSION
 from rapo.envs.single import GraphDiffusionEnv
 from rapo.envs.vector import GraphDiffusionVectorEnv
 from rapo.rsd.metrics import auc_ratio, discounted, rag
-from rapo.rsd.policy import Actor, as_actor
+from rapo.rsd.policy import Actor, Watcher, as_actor
 from rapo.rsd.protocol import protocol_layer
 from rapo.rsd.result import TRACES, RSDResult
 from rapo.rsd.stage import SingleStage, Stage, VectorStage, checked_stimuli
@@ -51,7 +51,9 @@ def evaluate(
         env: `rapo/GraphDiffusion-v0` (single or vector: all episodes run at once), or any
             environment that offers `ReplayEnv`.
         policy: a callable on observations, a torch module, a Stable-Baselines3 model or an agent,
-            see `as_actor`. Its memory is reset at the start of every phase.
+            see `as_actor`. Its memory is reset when Exposure and Replay begin. One that watches our
+            environment (a `Watcher`, such as `Shield`) runs on that alone, and has no ASD when it
+            is shown the fields.
         episodes: RSD episodes, >= 1; episode i has seed `seed + i`.
         seed: >= 0.
         coupled: whether Replay reuses Exposure's draws, of the environment and of the actions.
@@ -77,6 +79,11 @@ def evaluate(
     known = ours.graph.stimuli if fast else base.stimuli
     chosen = checked_stimuli(stimuli, episodes, known)
     actor = as_actor(policy, space, deterministic=deterministic, batched=batched)
+    if isinstance(actor, Watcher) and not fast:
+        raise ValueError(
+            f"{type(policy).__name__} watches the state of rapo/GraphDiffusion-v0, got "
+            f"{type(base).__name__}; give a policy that acts on observations alone"
+        )
 
     with _bar(progress, sum(spans) * (1 if fast else episodes)) as tick:
         if fast:
@@ -89,6 +96,8 @@ def evaluate(
                 schedule="external",
                 autoreset_mode="Disabled",
             )
+            if isinstance(actor, Watcher):
+                actor.watch(twin)
             parts = [_run(VectorStage(twin, seed, chosen), actor, spans, gamma, seed, tick, space)]
         else:
             stages = (
@@ -109,7 +118,7 @@ def evaluate(
         "environment": type(base).__name__, "policy": type(policy).__name__,
         **(_describe(ours) if fast else {"graph_hash": None}),
         "versions": {
-            "python": platform.python_version(), "rapo": rapo.__version__,
+            "python": platform.python_version(), "rapo": VERSION,
             **{name: version(name) for name in ("numpy", "numba", "gymnasium", "pandas")},
         },
     }  # fmt: skip
@@ -220,12 +229,15 @@ def _action_shift(
     """ASD (E,): mean TV between Replay's laws and those with Exposure's memory shown instead.
 
     The policy goes through Replay's observations a second time, from its reset, so that a memory
-    of its own sees the substituted sequence too and nothing of the run is disturbed.
+    of its own sees the substituted sequence too and nothing of the run is disturbed. NaN for an
+    actor that watches the environment and is shown its memory: the states it watched are gone.
     """
     exposed, replayed = shown
     shift = np.zeros(stage.episodes)
     if stage.memory_mask is None:
         return shift  # it sees nothing that Exposure and Replay could show differently
+    if isinstance(actor, Watcher):
+        return np.full(stage.episodes, np.nan)
     actor.reset(stage.episodes, _own_seed(seed, stage, REPLAY))
     for step, (x, law) in enumerate(zip(replayed, laws, strict=True)):
         other = x.copy()
