@@ -1,0 +1,45 @@
+"""Agents: PPO with Lagrangian duals, and the methods of the paper as rows of one table.
+
+Names load on first use: most of them need torch.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from rapo.agents.agent import Agent, load_agent
+    from rapo.agents.config import PPOConfig
+    from rapo.agents.methods import METHODS, Method
+    from rapo.agents.ppo import PPO
+    from rapo.agents.shield import Shield
+    from rapo.agents.train_config import TrainConfig
+
+_HOME = {
+    "METHODS": "methods",
+    "PPO": "ppo",
+    "Agent": "agent",
+    "Method": "methods",
+    "PPOConfig": "config",
+    "Shield": "shield",
+    "TrainConfig": "train_config",
+    "load_agent": "agent",
+}
+
+__all__ = [
+    "METHODS",
+    "PPO",
+    "Agent",
+    "Method",
+    "PPOConfig",
+    "Shield",
+    "TrainConfig",
+    "load_agent",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOME:
+        return getattr(import_module(f"rapo.agents.{_HOME[name]}"), name)
+    raise AttributeError(f"module 'rapo.agents' has no attribute {name!r}")

@@ -1,0 +1,74 @@
+"""Checkpoints: one file that holds a policy, what it was trained on, and how to go on."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from rapo.core.version import VERSION
+
+FORMAT = 1
+"""Of the file; another one is refused."""
+
+
+def save_checkpoint(path: Path, content: Mapping[str, Any]) -> None:
+    """Write `content` (numbers, words, arrays, tensors, nested dicts).
+
+    A kill at any moment leaves either the old file or the new one.
+    """
+    packed = _packed({"format": FORMAT, "version": VERSION, **content})
+    part = path.with_suffix(".part")
+    with part.open("wb") as file:
+        torch.save(packed, file)
+        file.flush()
+        os.fsync(file.fileno())
+    part.replace(path)
+
+
+def load_checkpoint(path: Path | str) -> dict[str, Any]:
+    """Read what `save_checkpoint` wrote; arrays come back as tensors.
+
+    Raises:
+        ValueError: it is not such a file, or of another format.
+    """
+    path = Path(path)
+    if not path.is_file():
+        raise ValueError(f"there is no checkpoint at {path}; rapo train METHOD --out makes one")
+    try:
+        content = torch.load(path, map_location="cpu", weights_only=True)
+    except Exception as error:  # zip, pickle and torch each have their own
+        raise ValueError(f"{path} is not a checkpoint of rapo, or is damaged: {error}") from error
+    if not isinstance(content, dict) or "format" not in content:
+        raise ValueError(f"{path} is not a checkpoint of rapo")
+    if content["format"] != FORMAT:
+        raise ValueError(
+            f"{path} has checkpoint format {content['format']} (rapo {content.get('version')}), "
+            f"this rapo {VERSION} reads format {FORMAT}; train it again"
+        )
+    return content
+
+
+def _packed(value: Any) -> Any:
+    """Arrays as tensors, words out of 0-d arrays: what torch loads without running code."""
+    if isinstance(value, Mapping):
+        return {name: _packed(part) for name, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [_packed(part) for part in value]
+    if isinstance(value, np.ndarray):
+        return str(value) if value.dtype.kind == "U" else torch.from_numpy(value.copy())
+    if isinstance(value, np.generic):
+        return value.item()
+    return value
+
+
+def unpacked(state: Mapping[str, Any]) -> dict[str, Any]:
+    """A snapshot's arrays from its packed form."""
+    return {
+        name: part.numpy() if isinstance(part, torch.Tensor) else np.array(part)
+        for name, part in state.items()
+    }

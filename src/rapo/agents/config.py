@@ -1,0 +1,85 @@
+"""`PPOConfig`: the numbers of the optimiser, one flat dataclass; its fields are command options."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from math import isfinite
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PPOConfig:
+    """PPO with Lagrangian duals. What the paper does not give is marked as chosen."""
+
+    envs: int = 16
+    """Environments side by side; chosen."""
+    rollout: int = 2048
+    """Steps of all environments together between two updates, a multiple of `envs`."""
+    minibatch: int = 256
+    """Steps of one gradient; chosen. Recurrent policies take whole sequences, about as many."""
+    epochs: int = 4
+    """Passes over a rollout; chosen from 4..10, the cheapest that learns."""
+    lr: float = 3e-4
+    """Learning rate of Adam."""
+    clip: float = 0.2
+    """How far the probability ratio may move before its gradient stops."""
+    gamma: float = 0.99
+    """Discount; chosen."""
+    gae_lambda: float = 0.95
+    """Lambda of the advantage estimate."""
+    entropy: float = 0.003
+    """Entropy bonus; with none, policies settle on aggressive before the duals rise."""
+    value_coef: float = 0.5
+    """Weight of the value loss; chosen."""
+    max_grad_norm: float = 0.5
+    """Gradients are scaled down to this norm; chosen."""
+    hidden: int = 256
+    """Width of the two hidden layers; a GRU has half as many units (chosen: as many weights)."""
+    bptt: int = 50
+    """Steps over which a recurrent policy is unrolled."""
+    dual_lr: float = 1e-2
+    """Step of the projected ascent of the duals, once per rollout."""
+    dual_start: float = 1.0
+    """Duals at the beginning; chosen."""
+    dual_cap: float = 10.0
+    """Upper bound of the duals, reported when it holds a budget off; chosen."""
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            value = getattr(self, field.name)
+            rule, holds = _RULES[field.name]
+            number = isinstance(value, int | float) and not isinstance(value, bool)
+            if not number or not isfinite(value) or not holds(value):
+                raise ValueError(f"{field.name} must be {rule}, got {value!r}")
+        if self.rollout % self.envs:
+            raise ValueError(
+                f"rollout must be a multiple of envs, got {self.rollout} with {self.envs} envs"
+            )
+        if self.minibatch > self.rollout:
+            raise ValueError(
+                f"minibatch must be at most rollout, got {self.minibatch} > {self.rollout}"
+            )
+        if self.dual_start > self.dual_cap:
+            raise ValueError(
+                f"dual_start must be at most dual_cap, got {self.dual_start} > {self.dual_cap}"
+            )
+
+    @property
+    def length(self) -> int:
+        """Steps of each environment in a rollout."""
+        return self.rollout // self.envs
+
+
+Rule = tuple[str, Callable[[Any], bool]]
+_WHOLE: Rule = ("a whole number >= 1", lambda v: isinstance(v, int) and v >= 1)
+_POSITIVE: Rule = ("a positive number", lambda v: v > 0)
+_NOT_NEGATIVE: Rule = ("a number >= 0", lambda v: v >= 0)
+_RULES: dict[str, Rule] = {
+    **dict.fromkeys(("envs", "rollout", "minibatch", "epochs", "hidden", "bptt"), _WHOLE),
+    **dict.fromkeys(("lr", "clip", "max_grad_norm", "dual_cap"), _POSITIVE),
+    **dict.fromkeys(("entropy", "value_coef", "dual_lr", "dual_start"), _NOT_NEGATIVE),
+    "gamma": ("a discount in (0, 1)", lambda v: 0 < v < 1),
+    "gae_lambda": ("in [0, 1]", lambda v: 0 <= v <= 1),
+}
+"""What each value must be, in words and as a test."""

@@ -1,0 +1,99 @@
+"""Every method of the paper as one row: what it sees, pays, samples from and is made of."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from types import MappingProxyType
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Cost:
+    """A cost of a step, as `info` tells it."""
+
+    name: str
+    """In logs."""
+    key: str
+    """In `info`."""
+    carried: bool = False
+    """Whether an eligibility trace as long as the delay D carries it back in time."""
+
+
+HARM = Cost("harm", "cost")
+DELAYED_HARM = Cost("harm", "cost", carried=True)
+TRACE = Cost("trace", "cost_G")
+SCAR = Cost("scar", "cost_H")
+
+SLOW_DECAY = 0.999
+"""delta of the slow-decay evaluation; 0.95 forgets everything in the washout."""
+TOP_K = 8
+"""Destinations that the top-k evaluation deforms."""
+LOCAL_SHARE = 0.5
+"""Share of the regions that touch V_sens which the local evaluation deforms."""
+SHIELD_THRESHOLD = 0.5
+"""Of the fixed Shield: expected sensitive mass over that of the aggressive action under `P0`."""
+
+
+@dataclass(frozen=True)
+class Method:
+    """A row of the table."""
+
+    name: str
+    about: str
+    """In one line."""
+    observe: str = "x"
+    """What the policy sees: `x`, or `xGH` with the fields."""
+    costs: tuple[Cost, ...] = ()
+    """What it pays, each within its budget."""
+    deformation: str = "off"
+    """Kernel it is trained and evaluated under: `off` is `P0`."""
+    network: str = "mlp"
+    """`mlp`, or `gru` for a policy with memory."""
+    policy_of: str | None = None
+    """The method whose trained policy it evaluates, if it has none of its own."""
+    evaluation: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
+    """What its evaluation changes in the environment of the policy's method."""
+    shield: str | None = None
+    """`fixed` or `matched` threshold of a shield around the policy."""
+
+
+_ROWS = (
+    Method("GE", "reward only"),
+    Method("SS", "Lagrangian penalty on harm as it arrives", costs=(HARM,)),
+    Method("DR", "Lagrangian penalty on harm carried back over its delay", costs=(DELAYED_HARM,)),
+    Method("PM-ST", "sees and pays for the fields, samples from the stationary kernel",
+           observe="xGH", costs=(TRACE, SCAR)),
+    Method("PM-RNN", "a GRU with the costs of DR",
+           costs=(DELAYED_HARM,), network="gru"),
+    Method("RAPO", "sees and pays for the fields, samples from the deformed kernel",
+           observe="xGH", costs=(TRACE, SCAR), deformation="full"),
+    Method("Shield", "GE's policy, actions blocked by rollouts under P0, fixed threshold",
+           policy_of="GE", shield="fixed"),
+    Method("Shield-UM", "the same, threshold tuned to RAPO's replay return",
+           policy_of="GE", shield="matched"),
+    Method("off@rep", "RAPO, deformation switched off in Replay", observe="xGH",
+           deformation="full", policy_of="RAPO",
+           evaluation={"deform_phases": (True, True, False)}),
+    Method("slow-decay", f"RAPO, scars decay with delta = {SLOW_DECAY}", observe="xGH",
+           deformation="full", policy_of="RAPO", evaluation={"delta": SLOW_DECAY}),
+    Method("top-k", f"RAPO, the {TOP_K} likeliest destinations deformed", observe="xGH",
+           deformation="full", policy_of="RAPO", evaluation={"deformation": f"topk:{TOP_K}"}),
+    Method("local", f"RAPO, {LOCAL_SHARE:.0%} of the sensitive regions deformed", observe="xGH",
+           deformation="full", policy_of="RAPO",
+           evaluation={"deformation": f"local:{LOCAL_SHARE}"}),
+)  # fmt: skip
+
+METHODS: Mapping[str, Method] = MappingProxyType({row.name: row for row in _ROWS})
+"""All rows by name."""
+
+
+def method_named(name: str) -> Method:
+    """A row by its name, spelled as in the paper (case does not matter)."""
+    spelled = {known.lower(): known for known in METHODS}
+    if str(name).lower() in spelled:
+        return METHODS[spelled[str(name).lower()]]
+    near = get_close_matches(str(name).lower(), spelled, n=1)
+    hint = f"; did you mean {spelled[near[0]]}?" if near else ""
+    raise ValueError(f"no method is called {name!r}; known are {', '.join(METHODS)}{hint}")

@@ -1,0 +1,61 @@
+"""`Normaliser`: observations to zero mean and unit variance, frozen together with the policy."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+LIMIT = 10.0
+"""Normalised observations are cut off here."""
+SMALLEST_STD = 0.01
+"""Entries that hardly move in training (fields of regions that never scar) are not blown up."""
+
+
+class Normaliser:
+    """Running mean and variance of observations, merged in once per rollout.
+
+    Args:
+        size: entries of an observation, d.
+    """
+
+    def __init__(self, size: int) -> None:
+        self.count = 0.0
+        self.mean = np.zeros(size)
+        self.square = np.zeros(size)  # sum of squared deviations
+        self._set_scale()
+
+    def __call__(self, x: npt.NDArray[np.floating[Any]]) -> npt.NDArray[np.float32]:
+        """Normalised observations, float32, of the shape of `x` (..., d)."""
+        out = (x - self._shift) * self._scale
+        return np.clip(out, -LIMIT, LIMIT, out=out)
+
+    def update(self, x: npt.NDArray[np.floating[Any]]) -> None:
+        """Merge a batch (B, d) in (Chan's parallel formula)."""
+        count = len(x)
+        mean = x.mean(axis=0, dtype=np.float64)
+        square = np.square(x - mean).sum(axis=0, dtype=np.float64)
+        total = self.count + count
+        gap = mean - self.mean
+        self.mean = self.mean + gap * (count / total)
+        self.square = self.square + square + np.square(gap) * (self.count * count / total)
+        self.count = total
+        self._set_scale()
+
+    def state(self) -> dict[str, Any]:
+        """What `load` takes."""
+        return {"count": self.count, "mean": self.mean.copy(), "square": self.square.copy()}
+
+    def load(self, state: Mapping[str, Any]) -> None:
+        """Take over a `state`."""
+        self.count = float(state["count"])
+        self.mean = np.asarray(state["mean"], np.float64)
+        self.square = np.asarray(state["square"], np.float64)
+        self._set_scale()
+
+    def _set_scale(self) -> None:
+        std = np.sqrt(self.square / self.count) if self.count else np.ones_like(self.mean)
+        self._shift = self.mean.astype(np.float32)
+        self._scale = (1 / np.maximum(std, SMALLEST_STD)).astype(np.float32)

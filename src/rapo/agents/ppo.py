@@ -1,0 +1,255 @@
+"""PPO with Lagrangian duals: collect, estimate, update. To be read from top to bottom.
+
+Our own because neither Stable-Baselines3 nor TorchRL has constrained or recurrent PPO. The policy
+acts alone; the critic sees a whole rollout at once. Randomness comes from one generator per
+rollout, seeded by (seed, number of the rollout), so that there is no generator to save.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from rapo.agents.advantage import advantages
+from rapo.agents.config import PPOConfig
+from rapo.agents.lagrangian import Constraint, Duals
+from rapo.agents.loss import CLIPPED, ENTROPY, KL, log_probability, policy_gradient
+from rapo.agents.model import Model, Seen
+from rapo.agents.normaliser import Normaliser
+from rapo.cascade.setting import DECAY
+
+Float = npt.NDArray[np.float32]
+
+TRAINING_SEEDS = 2**40
+"""Environments are seeded from here on; evaluations, with small seeds, meet other episodes."""
+
+
+@dataclass
+class Rollout:
+    """T steps of N environments; signals are the reward and the K costs, in reference units."""
+
+    seen: Seen
+    features: Tensor
+    """(T * N, f) what the critic sees."""
+    actions: npt.NDArray[np.int64]
+    """(T * N,)"""
+    log_p: Float
+    """(T * N,) log-probability of the actions."""
+    signals: Float
+    """(T, N, 1 + K)"""
+    values: Float
+    """(T, N, 1 + K) the critic's."""
+    advantages: Float
+    """(T, N, 1 + K)"""
+
+
+class PPO:
+    """The optimiser of one policy on one vector environment.
+
+    Args:
+        env: a Gymnasium vector environment with autoreset `SameStep`, flat observations and
+            discrete actions.
+        config: numbers of the optimiser.
+        constraints: costs in `info` and their budgets.
+        network: `mlp` or `gru`.
+        seed: of weights, actions, minibatches and the environment.
+        episode: steps of an episode if all have the same; the first episodes are then cut at
+            different lengths, so that a rollout always holds steps of every phase.
+    """
+
+    def __init__(
+        self,
+        env: Any,
+        config: PPOConfig,
+        *,
+        constraints: Sequence[Constraint] = (),
+        network: str = "mlp",
+        seed: int = 0,
+        episode: int | None = None,
+    ) -> None:
+        if env.num_envs != config.envs:
+            raise ValueError(f"the environment must run {config.envs} copies, got {env.num_envs}")
+        self.env, self.config, self.constraints = env, config, tuple(constraints)
+        size = int(env.single_observation_space.shape[0])
+        actions = int(env.single_action_space.n)
+        self.model = Model(network, size, actions, 1 + len(self.constraints), config.hidden)
+        self.model.initialise(seed)
+        self.normaliser = Normaliser(size)
+        self.duals = Duals(self.constraints, config.dual_lr, config.dual_start, config.dual_cap)
+        self.buffer = self.model.buffer
+        self.buffer.values.grad = self.buffer.gradient
+        self.adam = torch.optim.Adam([self.buffer.values], config.lr, eps=1e-5, fused=True)
+        self.seed, self.updates = seed, 0
+        self.cuts = (
+            np.zeros(config.envs, np.int64)
+            if episode is None
+            else (1 + np.arange(config.envs)) * episode // config.envs
+        )
+        self.x, _ = env.reset(seed=TRAINING_SEEDS + seed * config.envs)
+        self.state = self.model.start(config.envs)
+        self.forget = np.ones(config.envs, np.bool_)
+        self.env_seconds = 0.0
+
+    @property
+    def steps(self) -> int:
+        """Steps of all environments so far."""
+        return self.updates * self.config.rollout
+
+    @torch.no_grad()
+    def iterate(self) -> dict[str, float]:
+        """One rollout and its update; what happened, as means over the rollout."""
+        rng = np.random.default_rng((self.seed, self.updates))
+        raw, rollout = self.collect(rng)
+        told = self.update(rollout, rng)
+        self.normaliser.update(raw)
+        means = rollout.signals.mean(axis=(0, 1), dtype=np.float64)
+        told["reward"] = float(means[0])
+        for constraint, cost in zip(self.constraints, means[1:], strict=True):
+            told[f"cost_{constraint.name}"] = float(cost)
+        self.duals.ascend(means[1:])
+        for constraint, value in zip(self.constraints, self.duals.values, strict=True):
+            told[f"dual_{constraint.name}"] = float(value)
+        self.updates += 1
+        return told
+
+    def collect(self, rng: np.random.Generator) -> tuple[Float, Rollout]:
+        """Run the policy for a rollout; raw observations (T * N, d) and the rollout."""
+        config, model, K = self.config, self.model, len(self.constraints)
+        T, N = config.length, config.envs
+        noise = -np.log(rng.exponential(size=(T, N, model.actions))).astype(np.float32)  # Gumbel
+        raw = np.empty((T, N, model.inputs), np.float32)
+        x = np.empty((T, N, model.inputs), np.float32)
+        keep, states = torch.ones(T, N), torch.empty(T, N, model.memory)
+        features: list[Tensor] = []
+        logits = np.empty((T, N, model.actions), np.float32)
+        actions = np.empty((T, N), np.int64)
+        signals = np.empty((T, N, 1 + K), np.float32)
+        terminated, truncated = np.zeros((2, T, N), np.bool_)
+        last: dict[tuple[int, int], Float] = {}  # what the critic sees of a truncated episode's end
+
+        for t in range(T):
+            raw[t], x[t] = self.x, self.normaliser(self.x)
+            if model.memory and self.forget.any():
+                keep[t] = torch.from_numpy(~self.forget)
+                self.state = self.state * keep[t, :, None]
+            states[t] = self.state
+            scores, self.state, shown = model.act(torch.from_numpy(x[t]), self.state)
+            features.append(shown)
+            logits[t] = scores.numpy()
+            actions[t] = (logits[t] + noise[t]).argmax(axis=1)
+            before = perf_counter()
+            self.x, reward, terminated[t], truncated[t], info = self.env.step(actions[t])
+            self.env_seconds += perf_counter() - before
+            signals[t, :, 0] = reward
+            for k, constraint in enumerate(self.constraints):
+                signals[t, :, 1 + k] = info[constraint.key] * constraint.scale
+            for n in np.flatnonzero(truncated[t]).tolist():
+                last[t, n] = self._features(info["final_obs"][n], n)
+            cut = (self.cuts == self.updates * T + t + 1) & ~(terminated[t] | truncated[t])
+            if cut.any():
+                for n in np.flatnonzero(cut).tolist():
+                    last[t, n] = self._features(self.x[n], n)
+                self.x, info = self.env.reset(options={"reset_mask": cut})
+                truncated[t] |= cut
+            self.forget = terminated[t] | truncated[t]
+            if "phase" in info:  # the memory of a policy starts anew with Exposure and with Replay
+                self.forget = self.forget | ((info["clock"] == 0) & (info["phase"] != DECAY))
+
+        # values once per rollout, those after the last step and after truncations with them
+        state = self.state * torch.from_numpy(~self.forget)[:, None]
+        after = model.act(torch.from_numpy(self.normaliser(self.x)), state)[2]
+        ends = list(last)
+        extra = [torch.from_numpy(np.stack([last[end] for end in ends]))] if ends else []
+        flat = torch.cat(features)
+        found: Float = model.critic.forward(torch.cat([flat, after, *extra])).numpy()
+        found = found / np.float32(1 - config.gamma)
+        values = found[: T * N].reshape(T, N, 1 + K)
+        nexts = np.concatenate([values[1:], found[None, T * N : (T + 1) * N]])
+        for end, value in zip(ends, found[(T + 1) * N :], strict=True):
+            nexts[end] = value
+        nexts[terminated] = 0
+
+        decay = [config.gamma * config.gae_lambda, *(c.decay for c in self.constraints)]
+        gains = advantages(signals, values, nexts, terminated | truncated, config.gamma, decay)
+        chosen = actions.reshape(-1)
+        log_p = np.empty(T * N, np.float32)
+        log_probability(logits.reshape(T * N, -1), chosen, log_p)
+        seen = Seen(torch.from_numpy(x.reshape(T * N, -1)), keep, states)
+        return raw.reshape(T * N, -1), Rollout(seen, flat, chosen, log_p, signals, values, gains)
+
+    def update(self, rollout: Rollout, rng: np.random.Generator) -> dict[str, float]:
+        """Several passes of clipped policy gradients and value regression; means of the last."""
+        config, model = self.config, self.model
+        gain = self.duals.weigh(rollout.advantages).reshape(-1)
+        gain = (gain - gain.mean()) / (gain.std() + 1e-8)
+        # the critic answers in reward per step, (1 - gamma) V: of order 1 whatever the horizon
+        targets = torch.from_numpy(
+            (rollout.advantages + rollout.values).reshape(len(gain), -1) * (1 - config.gamma)
+        )
+        pieces, size = model.pieces(config.length, config.envs, config.minibatch, config.bptt)
+        for _ in range(config.epochs):
+            order = rng.permutation(pieces)
+            told, misfit, batches = np.zeros(3), 0.0, 0
+            for start in range(0, pieces, size):
+                rows, logits = model.forward(rollout.seen, order[start : start + size], config.bptt)
+                slope = torch.empty_like(logits)
+                told += policy_gradient(
+                    logits.numpy(), rollout.actions[rows], rollout.log_p[rows], gain[rows],
+                    config.clip, config.entropy, slope.numpy(),
+                )  # fmt: skip
+                model.backward(slope)
+                index = torch.from_numpy(rows)
+                guess = model.critic.forward(rollout.features.index_select(0, index))
+                error = guess - targets.index_select(0, index)
+                misfit += float(error.square().mean())
+                model.critic.backward(error * (2 * config.value_coef / len(rows)))
+                norm = float(torch.linalg.vector_norm(self.buffer.gradient))
+                if norm > config.max_grad_norm:
+                    self.buffer.gradient.mul_(config.max_grad_norm / norm)
+                self.adam.step()
+                batches += 1
+        return {
+            "entropy": told[ENTROPY] / batches,
+            "kl": told[KL] / batches,
+            "clipped": told[CLIPPED] / batches,
+            "value_loss": misfit / batches,
+        }
+
+    def _features(self, x: Float, n: int) -> Float:
+        """What the critic sees of one more observation (d,) of environment n; memory unchanged."""
+        seen = torch.from_numpy(self.normaliser(np.asarray(x, np.float32)[None]))
+        return np.asarray(self.model.act(seen, self.state[n : n + 1])[2].numpy()[0])
+
+    def save(self) -> dict[str, Any]:
+        """Everything that evolves, between two rollouts; the environment's snapshot included."""
+        moments = self.adam.state[self.buffer.values]
+        return {
+            "updates": self.updates,
+            "weights": self.buffer.values.clone(),
+            "adam": {name: value.clone() for name, value in moments.items()},
+            "normaliser": self.normaliser.state(),
+            "duals": self.duals.values.copy(),
+            "x": np.asarray(self.x).copy(),
+            "memory": self.state.clone(),
+            "forget": self.forget.copy(),
+            "env": self.env.snapshot(),
+        }
+
+    def load(self, state: Mapping[str, Any]) -> None:
+        """Take over what `save` gave, in a PPO made alike."""
+        self.updates = int(state["updates"])
+        self.buffer.values.copy_(state["weights"])
+        self.adam.state[self.buffer.values] = {k: v.clone() for k, v in state["adam"].items()}
+        self.normaliser.load(state["normaliser"])
+        self.duals.values = np.asarray(state["duals"]).copy()
+        self.env.restore(state["env"])
+        self.x = np.asarray(state["x"]).copy()
+        self.state = state["memory"].clone()
+        self.forget = np.asarray(state["forget"]).copy()

@@ -1,0 +1,284 @@
+"""`train`: one run in one folder, resumable to the bit."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+import pandas as pd
+import torch
+
+from rapo.agents.checkpoint import load_checkpoint, save_checkpoint, unpacked
+from rapo.agents.methods import METHODS, SHIELD_THRESHOLD
+from rapo.agents.ppo import PPO
+from rapo.agents.train_config import TrainConfig
+
+Report = Callable[[int, dict[str, float]], None]
+"""Called after every rollout with the steps so far and what happened."""
+
+SAVE_EVERY = 25
+"""Rollouts between two checkpoints."""
+LAST_SHARE = 0.1
+"""Final share of training over which budgets are judged."""
+TOLERANCE = 0.1
+"""A budget counts as met up to this share above it."""
+
+
+def train(
+    config: TrainConfig,
+    out: Path,
+    *,
+    resume: bool = False,
+    tensorboard: bool = False,
+    threshold: float | None = None,
+    report: Report | None = None,
+) -> dict[str, Any]:
+    """Train a method and leave `checkpoint.pt`, `progress.csv` and `summary.json` in `out`.
+
+    A killed run goes on with `resume=True` from its last checkpoint and ends with the weights it
+    would have had.
+
+    Args:
+        config: what to train.
+        out: folder of the run; made if missing.
+        resume: go on with the run in `out`, of the same config but for a larger `steps`.
+        tensorboard: also write event files to `out/tensorboard`.
+        threshold: of a Shield, default 0.5.
+        report: called after every rollout.
+
+    Returns:
+        The summary: steps, seconds, budgets and whether they were met.
+    """
+    row = METHODS[config.method]
+    if row.policy_of is not None and row.shield is None:
+        raise ValueError(
+            f"{row.name} is an evaluation of a trained {row.policy_of}: run rapo train "
+            f"{row.policy_of}, then rapo rsd RUN/checkpoint.pt --method {row.name}"
+        )
+    if row.shield == "matched":
+        raise ValueError(
+            f"{row.name} is tuned, not trained: give --policy (a checkpoint of {row.policy_of}) "
+            "and --match (a checkpoint of RAPO)"
+        )
+    torch.set_num_threads(1)
+    shield = _shield(config, threshold)
+    writer = _event_writer() if tensorboard else None
+    with locked(out):
+        earlier = _earlier(config, out, resume)
+        learner = _learner(config)
+        (out / "config.json").write_text(json.dumps(config.to_dict(), indent=2) + "\n")
+        if earlier is not None:
+            state = earlier["learner"]
+            learner.load({**state, "env": unpacked(state["env"])})
+        log = _Log(out, learner, writer)
+        start, first = perf_counter(), learner.updates
+        try:
+            while learner.updates < config.updates:
+                told = learner.iterate()
+                log.write(learner.steps, told)
+                if report is not None:
+                    report(learner.steps, told)
+                if learner.updates % SAVE_EVERY == 0 and learner.updates < config.updates:
+                    log.flush()
+                    _save(out, config, learner, shield, finished=False)
+            log.flush()
+            _save(out, config, learner, shield, finished=True)
+        finally:
+            log.close()
+        seconds = perf_counter() - start
+        return _summarise(out, config, learner, seconds, learner.updates - first)
+
+
+@contextmanager
+def locked(out: Path) -> Iterator[None]:
+    """Hold the folder of a run; the lock of a killed process is gone with it."""
+    if out.exists() and not out.is_dir():
+        raise ValueError(f"{out} is a file; choose another --out")
+    out.mkdir(parents=True, exist_ok=True)
+    with (out / ".lock").open("w") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise ValueError(
+                f"{out} is in use by another training run; wait for it or choose another --out"
+            ) from None
+        yield
+
+
+def _earlier(config: TrainConfig, out: Path, resume: bool) -> dict[str, Any] | None:
+    """The checkpoint to go on from, or None for a fresh start; anything else is refused."""
+    path, plan = out / "checkpoint.pt", out / "config.json"
+    if not path.exists() and not plan.exists():
+        return None
+    if not resume:
+        raise ValueError(f"{out} holds a run; go on with --resume, or choose another --out")
+    content: dict[str, Any] | None = None
+    if path.exists():
+        content = load_checkpoint(path)
+        before = content["config"]
+    else:  # cut before its first checkpoint
+        before = json.loads(plan.read_text())
+    now = config.to_dict()
+    if now["steps"] < before["steps"]:
+        raise ValueError(
+            f"{out} was trained for {before['steps']} steps, which cannot become {now['steps']}"
+        )
+    differing = [name for name in _changes(before, now) if name != "steps"]
+    if differing:
+        raise ValueError(f"{out} is a run of another config; they differ in {', '.join(differing)}")
+    if content is not None and content["graph_hash"] != config.network.hash:
+        raise ValueError(
+            f"{out} was trained on graph {content['graph_hash']}, this is {config.network.hash}"
+        )
+    return content
+
+
+def _changes(before: Any, now: Any, name: str = "") -> list[str]:
+    """Where two configs differ, as `setting.budget 0.8 -> 0.9`; tuples and lists are alike."""
+    if isinstance(before, dict) and isinstance(now, dict):
+        names = sorted(set(before) | set(now))
+        dot = f"{name}." if name else ""
+        return [c for k in names for c in _changes(before.get(k), now.get(k), f"{dot}{k}")]
+    if isinstance(before, list | tuple) and isinstance(now, list | tuple):
+        before, now = list(before), list(now)
+    if before == now:
+        return []
+    return [name] if name == "steps" else [f"{name} {before!r} -> {now!r}"]
+
+
+def _learner(config: TrainConfig) -> PPO:
+    return PPO(
+        config.environment(config.ppo.envs, autoreset_mode="SameStep"),
+        config.ppo,
+        constraints=config.constraints(),
+        network=config.trained.network,
+        seed=config.seed,
+        episode=sum(config.setting.horizons),
+    )
+
+
+def _shield(config: TrainConfig, threshold: float | None) -> dict[str, float] | None:
+    """What a checkpoint says of the shield around its policy; None without one."""
+    if METHODS[config.method].shield is None:
+        return None
+    value = SHIELD_THRESHOLD if threshold is None else threshold
+    if not value > 0:
+        raise ValueError(f"threshold must be > 0, got {value!r}")
+    return {"threshold": value, "reference": config.references()["sensitive_mass"]}
+
+
+def _save(
+    out: Path,
+    config: TrainConfig,
+    learner: PPO,
+    shield: dict[str, float] | None,
+    *,
+    finished: bool,
+) -> None:
+    model = learner.model
+    save_checkpoint(
+        out / "checkpoint.pt",
+        {
+            "method": config.method,
+            "config": config.to_dict(),
+            "graph_hash": config.network.hash,
+            "finished": finished,
+            "model": {
+                "kind": model.kind,
+                "inputs": model.inputs,
+                "actions": model.actions,
+                "signals": 1 + len(learner.constraints),
+                "hidden": config.ppo.hidden,
+            },
+            "constraints": [asdict(constraint) for constraint in learner.constraints],
+            "shield": shield,
+            "learner": learner.save(),
+        },
+    )
+
+
+def _summarise(
+    out: Path, config: TrainConfig, learner: PPO, seconds: float, updates: int
+) -> dict[str, Any]:
+    """Judge the budgets on the last part of training and write `summary.json`.
+
+    Time and speed are of the last sitting; with nothing left to do the earlier summary stays.
+    """
+    path = out / "summary.json"
+    if updates == 0 and path.exists():
+        return dict(json.loads(path.read_text()))
+    progress = pd.read_csv(out / "progress.csv")
+    last = progress.tail(max(1, round(LAST_SHARE * len(progress))))
+    budgets = {}
+    for constraint in learner.constraints:
+        cost = float(last[f"cost_{constraint.name}"].mean())
+        budgets[constraint.name] = {
+            "budget": constraint.budget,
+            "cost": round(cost, 4),
+            "reference": constraint.reference,
+            "met": cost <= (1 + TOLERANCE) * constraint.budget,
+            "dual": float(last[f"dual_{constraint.name}"].iloc[-1]),
+            "dual_at_cap": bool(last[f"dual_{constraint.name}"].iloc[-1] >= config.ppo.dual_cap),
+        }
+    summary = {
+        "method": config.method,
+        "steps": learner.steps,
+        "reward": round(float(last["reward"].mean()), 5),
+        "budgets": budgets,
+        "seconds": round(seconds, 1),
+        "steps_per_second": round(updates * config.ppo.rollout / seconds) if updates else None,
+        "environment_share": round(learner.env_seconds / seconds, 4) if updates else None,
+    }
+    path.write_text(json.dumps(summary, indent=2) + "\n")
+    return summary
+
+
+def _event_writer() -> Any:
+    """TensorBoard's writer; asked for before anything is written."""
+    try:
+        from torch.utils.tensorboard import SummaryWriter
+    except ImportError:
+        raise ValueError(
+            "event files need TensorBoard: pip install 'rapo[tensorboard]', or leave out "
+            "--tensorboard"
+        ) from None
+    return SummaryWriter
+
+
+class _Log:
+    """`progress.csv`, a row per rollout, and TensorBoard's event files if asked.
+
+    What was logged after the checkpoint that a run goes on from is dropped: it comes again.
+    """
+
+    def __init__(self, out: Path, learner: PPO, writer: Any) -> None:
+        self.path, updates = out / "progress.csv", learner.updates
+        self.rows: list[dict[str, float]] = []
+        if self.path.exists():
+            kept = self.path.read_text().splitlines(keepends=True)[: 1 + updates] if updates else []
+            self.path.write_text("".join(kept))
+        self.fresh = updates == 0
+        self.events: Any = None
+        if writer is not None:
+            self.events = writer(str(out / "tensorboard"), purge_step=learner.steps + 1)
+
+    def write(self, steps: int, told: dict[str, float]) -> None:
+        self.rows.append({"steps": steps, **told})
+        if self.events is not None:
+            for name, value in told.items():
+                self.events.add_scalar(name.replace("_", "/", 1), value, steps)
+
+    def flush(self) -> None:
+        frame = pd.DataFrame(self.rows)
+        frame.to_csv(self.path, mode="a", header=self.fresh, index=False, float_format="%.6g")
+        self.rows, self.fresh = [], False
+
+    def close(self) -> None:
+        if self.events is not None:
+            self.events.close()

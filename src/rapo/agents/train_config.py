@@ -1,0 +1,143 @@
+"""`TrainConfig`: everything that a training run depends on, and the environments it stands for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from rapo.agents.config import PPOConfig
+from rapo.agents.lagrangian import Constraint
+from rapo.agents.methods import METHODS, Method, method_named
+from rapo.agents.references import reference_costs
+from rapo.cascade.generate import generate
+from rapo.cascade.graph import Graph
+from rapo.cascade.setting import Setting
+from rapo.core.params import FieldParams
+from rapo.core.validate import whole_number
+from rapo.envs.vector import GraphDiffusionVectorEnv
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainConfig:
+    """A method, a graph, a seed and the numbers of the optimiser."""
+
+    method: str
+    """A row of `METHODS` that is trained."""
+    nodes: int = 250
+    """Size of the generated graph."""
+    graph_seed: int = 0
+    """Seed of the generated graph."""
+    graph: str | None = None
+    """A saved graph (.npz) instead of a generated one."""
+    seed: int = 0
+    """Seed of weights, actions and episodes."""
+    steps: int = 2_000_000
+    """Environment steps, rounded up to whole rollouts."""
+    regions: str | None = None
+    """Region spec; default that of the setting."""
+    setting: Setting = field(default_factory=Setting.default)
+    """Open choices of the platform."""
+    params: FieldParams = field(default_factory=FieldParams)
+    """Constants of the fields."""
+    ppo: PPOConfig = field(default_factory=PPOConfig)
+    """Numbers of the optimiser."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "method", method_named(self.method).name)
+        whole_number("nodes", self.nodes, 1)
+        whole_number("graph_seed", self.graph_seed, 0)
+        whole_number("seed", self.seed, 0, 2**31)
+        whole_number("steps", self.steps, 1)
+
+    @property
+    def trained(self) -> Method:
+        """The row whose policy is trained: that of the method itself, or of its `policy_of`."""
+        row = METHODS[self.method]
+        return row if row.policy_of is None else METHODS[row.policy_of]
+
+    @property
+    def updates(self) -> int:
+        """Rollouts that `steps` come to, rounded up."""
+        return -(-self.steps // self.ppo.rollout)
+
+    @cached_property
+    def network(self) -> Graph:
+        """The graph itself."""
+        if self.graph is not None:
+            return Graph.load(Path(self.graph))
+        return generate(self.nodes, self.graph_seed, self.setting)
+
+    def environment(self, num_envs: int, **changes: Any) -> GraphDiffusionVectorEnv:
+        """The environment that the policy is trained on, but for `changes`."""
+        row = self.trained
+        options: dict[str, Any] = {
+            "graph": self.network, "regions": self.regions, "deformation": row.deformation,
+            "observe": row.observe, "setting": self.setting, "params": self.params,
+        }  # fmt: skip
+        return GraphDiffusionVectorEnv(num_envs, **{**options, **changes})
+
+    def evaluation(self, method: str | None = None) -> GraphDiffusionVectorEnv:
+        """The environment on which `method` evaluates this run's policy; default its own."""
+        row = METHODS[self.method] if method is None else method_named(method)
+        own = (self.method, self.trained.name)
+        if row.name not in own and row.policy_of != self.trained.name:
+            usable = [m.name for m in METHODS.values() if m.policy_of == self.trained.name]
+            raise ValueError(
+                f"{row.name} cannot evaluate a policy of {self.method}; it can be evaluated as "
+                f"{', '.join([self.trained.name, *usable])}"
+            )
+        changes = dict(row.evaluation)
+        if "delta" in changes:
+            changes["params"] = replace(self.params, delta=changes.pop("delta"))
+        return self.environment(1, **changes)
+
+    def references(self) -> dict[str, float]:
+        """Costs of the constant aggressive policy under `P0`, the unit of the budgets."""
+        return reference_costs(self.network, self.setting, self.params, self.regions)
+
+    def constraints(self) -> list[Constraint]:
+        """The costs that the policy pays, with their budgets.
+
+        A carried cost has a trace of the length of the delay: what arrives now still weighs 1/e on
+        the step D steps ago, instead of 1/20 with PPO's own lambda.
+        """
+        ppo, unit = self.ppo, self.references()
+        carried = 1 - 1 / self.setting.delay
+        return [
+            Constraint(
+                name=cost.name,
+                key=cost.key,
+                reference=unit[cost.key],
+                budget=self.setting.budget,
+                decay=carried if cost.carried else ppo.gamma * ppo.gae_lambda,
+            )
+            for cost in self.trained.costs
+        ]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values."""
+        return {
+            **{name: getattr(self, name) for name in _PLAIN},
+            "setting": self.setting.to_dict(),
+            "params": self.params.to_dict(),
+            "ppo": asdict(self.ppo),
+        }
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> TrainConfig:
+        """Build from what `to_dict` gave."""
+        wrong = sorted(set(values) ^ {*_PLAIN, "setting", "params", "ppo"})
+        if wrong:
+            raise ValueError(f"unknown or missing entries {wrong} in a training config")
+        return cls(
+            **{name: values[name] for name in _PLAIN},
+            setting=Setting.from_dict(values["setting"]),
+            params=FieldParams.from_dict(values["params"]),
+            ppo=PPOConfig(**values["ppo"]),
+        )
+
+
+_PLAIN = ("method", "nodes", "graph_seed", "graph", "seed", "steps", "regions")
