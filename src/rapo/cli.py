@@ -82,26 +82,86 @@ def demo(
 
 
 @app.command()
+def train(
+    method: Annotated[
+        str, typer.Argument(help="GE, SS, DR, PM-ST, PM-RNN, RAPO, Shield or Shield-UM.")
+    ],
+    nodes: Annotated[int, typer.Option(help="Size of the graph.")] = 250,
+    graph_seed: Annotated[
+        str, typer.Option(help="Seed of the graph; several as 0,2,5 or 0-9.")
+    ] = "0",
+    graph: Annotated[
+        Path | None, typer.Option(help="A saved graph (.npz) instead of a generated one.")
+    ] = None,
+    seed: Annotated[
+        str, typer.Option(help="Seed of weights and episodes; several as 0,2,5 or 0-9.")
+    ] = "0",
+    steps: Annotated[str, typer.Option(help="Environment steps, rounded up to rollouts.")] = "2e6",
+    regions: Annotated[
+        str | None, typer.Option(help="node, community:<mean size> or grid:<k>.")
+    ] = None,
+    budget: Annotated[
+        float | None,
+        typer.Option(help="Budget of every cost over the aggressive policy's under P0."),
+    ] = None,
+    change: Annotated[
+        list[str] | None,
+        typer.Option("--set", help="NAME=VALUE of PPOConfig, setting.NAME or params.NAME."),
+    ] = None,
+    policy: Annotated[
+        Path | None, typer.Option(help="Shields: checkpoint of the GE to guard.")
+    ] = None,
+    match: Annotated[
+        Path | None, typer.Option(help="Shield-UM: checkpoint of the RAPO to match.")
+    ] = None,
+    threshold: Annotated[float | None, typer.Option(help="Shield: its threshold.")] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Folder of the run; default runs/METHOD-n..-g..-s...")
+    ] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on with the run in --out.")] = False,
+    tensorboard: Annotated[
+        bool, typer.Option("--tensorboard", help="Write TensorBoard event files too.")
+    ] = False,
+    jobs: Annotated[int | None, typer.Option(help="Runs at a time; default all cores.")] = None,
+) -> None:
+    """Train a method of the paper on a graph."""
+    from rapo.experiments.train_command import train_from_words
+
+    train_from_words(
+        method, nodes=nodes, graph_seeds=graph_seed, graph=graph, seeds=seed, steps=steps,
+        regions=regions, budget=budget, changes=change or [], policy=policy, match=match,
+        threshold=threshold, out=out, resume=resume, tensorboard=tensorboard, jobs=jobs,
+    )  # fmt: skip
+
+
+@app.command()
 def rsd(
     policy: Annotated[
         str,
         typer.Argument(
-            help="aggressive, moderate, conservative, scripted, a .zip of Stable-Baselines3's PPO, "
-            "or package.module:name of a policy of your own."
+            help="RUN/checkpoint.pt, aggressive, moderate, conservative, scripted, a .zip of "
+            "Stable-Baselines3's PPO, or package.module:name of a policy of your own."
         ),
     ],
-    nodes: Annotated[int, typer.Option(help="Size of the graph.")] = 250,
-    graph_seed: Annotated[int, typer.Option(help="Seed of the graph.")] = 0,
+    method: Annotated[
+        str | None,
+        typer.Option(help="Checkpoints: as what to evaluate it, such as off@rep or Shield."),
+    ] = None,
+    threshold: Annotated[float | None, typer.Option(help="Checkpoints: of a Shield.")] = None,
+    nodes: Annotated[int | None, typer.Option(help="Size of the graph, default 250.")] = None,
+    graph_seed: Annotated[int | None, typer.Option(help="Seed of the graph, default 0.")] = None,
     graph: Annotated[
         Path | None, typer.Option(help="A saved graph (.npz) instead of a generated one.")
     ] = None,
     deformation: Annotated[
-        str, typer.Option(help="full, off, topk:<k> or local[:<share>].")
-    ] = "full",
+        str | None, typer.Option(help="full (default), off, topk:<k> or local[:<share>].")
+    ] = None,
     regions: Annotated[
         str | None, typer.Option(help="node, community:<mean size> or grid:<k>.")
     ] = None,
-    observe: Annotated[str, typer.Option(help="x, or xGH to show the fields.")] = "x",
+    observe: Annotated[
+        str | None, typer.Option(help="x (default), or xGH to show the fields.")
+    ] = None,
     episodes: Annotated[int, typer.Option(help="RSD episodes.")] = 20,
     seed: Annotated[int, typer.Option(help="Seed of the first episode.")] = 0,
     coupled: Annotated[
@@ -119,29 +179,23 @@ def rsd(
     """Does a policy replay? Run the diagnostic on a graph environment."""
     from rich.console import Console
 
-    from rapo.experiments.rsd_command import find_policy, parse_horizons
+    from rapo.experiments.rsd_command import parse_horizons, run_rsd
     from rapo.rsd.report import text_table
     from rapo.rsd.result import refuse_to_overwrite
 
-    spans = None if horizons is None else parse_horizons(horizons)
+    options: dict[str, Any] = {
+        "episodes": episodes, "seed": seed, "coupled": coupled, "off_at_replay": off_at_replay,
+        "horizons": None if horizons is None else parse_horizons(horizons), "progress": True,
+    }  # fmt: skip
     if out is not None and not force:
         refuse_to_overwrite(out)
-    chosen = rapo.Graph.load(graph) if graph is not None else rapo.generate(nodes, graph_seed)
-    env = rapo.GraphDiffusionVectorEnv(
-        1, graph=chosen, deformation=deformation, regions=regions, observe=observe
-    )
-    result = rapo.rsd.evaluate(
-        env,
-        find_policy(policy),
-        episodes,
-        seed,
-        coupled,
-        horizons=spans,
-        off_at_replay=off_at_replay,
-        progress=True,
-    )
+    made_of = {"deformation": deformation, "regions": regions, "observe": observe}
+    result = run_rsd(
+        policy, nodes=nodes, graph_seed=graph_seed, graph=graph, made_of=made_of, method=method,
+        threshold=threshold, options=options,
+    )  # fmt: skip
     console = Console()
-    console.print(text_table({policy: result}))
+    console.print(text_table({result.manifest.get("method", policy): result}))
     if out is not None:
         result.save(out, force=force)
         console.print(f"wrote {out}; rapo report {out} makes a page of it", highlight=False)
@@ -167,6 +221,52 @@ def report(
     if not mixed:
         same_graph(results)
     typer.echo(f"wrote {write_report(results, out, force=force)}")
+
+
+@app.command()
+def calibrate(
+    out: Annotated[Path, typer.Option(help="Folder of the search log; a cut search goes on.")] = (
+        Path("results/calibration")
+    ),
+    points: Annotated[int, typer.Option(help="Sobol points, a power of 2.")] = 32,
+    rounds: Annotated[int, typer.Option(help="Times the search closes in on the best.")] = 4,
+    around: Annotated[int, typer.Option(help="Points of each such round.")] = 40,
+    finalists: Annotated[int, typer.Option(help="Settings tried with trained policies.")] = 2,
+    steps: Annotated[str, typer.Option(help="Training steps of each.")] = "4e5",
+    jobs: Annotated[int | None, typer.Option(help="Processes; default all cores.")] = None,
+    write: Annotated[
+        bool, typer.Option("--write", help="Write the choice into the package's setting.toml.")
+    ] = False,
+) -> None:
+    """Choose what the paper leaves open, on calibration graphs only."""
+    from rapo.experiments.calibrate import calibrate_from_words
+
+    calibrate_from_words(
+        out, points=points, rounds=rounds, around=around, finalists=finalists, steps=steps,
+        jobs=jobs, write=write,
+    )  # fmt: skip
+
+
+@app.command()
+def reproduce(
+    what: Annotated[
+        str,
+        typer.Argument(
+            help="table1, table-a1, sizes, tradeoff, ablations, mechanism, motivation, all, or "
+            "figures to draw again from what is there."
+        ),
+    ] = "all",
+    preset: Annotated[
+        str, typer.Option(help="smoke (2 minutes), quick (15 on 2 cores) or paper (full size).")
+    ] = "quick",
+    out: Annotated[Path | None, typer.Option(help="Folder; default results/PRESET.")] = None,
+    engine: Annotated[str, typer.Option(help="local processes or a ray cluster.")] = "local",
+    jobs: Annotated[int | None, typer.Option(help="Tasks at a time; default all cores.")] = None,
+) -> None:
+    """Run the paper's experiments and put its numbers beside ours."""
+    from rapo.experiments.reproduce import reproduce_from_words
+
+    reproduce_from_words(what, preset, out, engine=engine, jobs=jobs)
 
 
 @app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})

@@ -1,9 +1,10 @@
-"""What `rapo rsd` does with its words: find the policy, read the horizons."""
+"""What `rapo rsd` does with its words: find policy and graph, read the horizons, evaluate."""
 
 from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Mapping
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -11,8 +12,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from rapo.cascade.generate import generate
+from rapo.cascade.graph import Graph
 from rapo.cascade.setting import ACTIONS
+from rapo.envs.vector import GraphDiffusionVectorEnv
 from rapo.experiments.demo import scripted_policy
+from rapo.rsd.result import RSDResult
+from rapo.rsd.runner import evaluate
 
 
 class ConstantPolicy:
@@ -32,6 +38,61 @@ class ConstantPolicy:
         law = np.zeros((len(x), len(ACTIONS)))
         law[:, self.action] = 1
         return law
+
+
+def run_rsd(
+    policy: str,
+    *,
+    nodes: int | None,
+    graph_seed: int | None,
+    graph: Path | None,
+    made_of: Mapping[str, str | None],
+    method: str | None,
+    threshold: float | None,
+    options: Mapping[str, Any],
+) -> RSDResult:
+    """Evaluate a policy by name, or a checkpoint on the graph it was trained on.
+
+    Args:
+        policy: words of `find_policy`, or a checkpoint (.pt).
+        nodes: size of a generated graph, default 250; or None.
+        graph_seed: its seed, default 0; or None.
+        graph: a saved graph instead.
+        made_of: deformation, regions and observe of the environment; None for the default.
+        method: as what to evaluate a checkpoint.
+        threshold: of a checkpoint's shield.
+        options: of `rapo.rsd.evaluate`.
+    """
+    if graph is not None and (nodes is not None or graph_seed is not None):
+        raise ValueError(f"give either --graph {graph} or --nodes and --graph-seed, not both")
+    chosen = {name: value for name, value in made_of.items() if value is not None}
+    if not policy.endswith(".pt"):
+        for name, value in (("--method", method), ("--threshold", threshold)):
+            if value is not None:
+                raise ValueError(f"{name} is for checkpoints (RUN/checkpoint.pt), got {policy!r}")
+        whole = _graph(nodes, graph_seed, graph)
+        env = GraphDiffusionVectorEnv(1, graph=whole, **chosen)  # type: ignore[arg-type]
+        return evaluate(env, find_policy(policy), **options)
+    try:
+        from rapo.experiments.evaluation import evaluate_checkpoint
+    except ImportError as error:
+        raise ValueError(f"checkpoints need torch; pip install 'rapo[torch]' ({error})") from None
+    if chosen:
+        raise ValueError(
+            f"a checkpoint brings its own {', '.join(made_of)}, got {chosen}; see --method for "
+            "what else it can be evaluated as"
+        )
+    given = graph is not None or nodes is not None or graph_seed is not None
+    expected = _graph(nodes, graph_seed, graph).hash if given else None
+    return evaluate_checkpoint(
+        policy, method=method, threshold=threshold, graph_hash=expected, **options
+    )
+
+
+def _graph(nodes: int | None, graph_seed: int | None, graph: Path | None) -> Graph:
+    if graph is not None:
+        return Graph.load(graph)
+    return generate(250 if nodes is None else nodes, 0 if graph_seed is None else graph_seed)
 
 
 def find_policy(name: str) -> Any:
@@ -60,8 +121,8 @@ def find_policy(name: str) -> Any:
         except (ImportError, AttributeError) as error:
             raise ValueError(f"cannot load the policy {name}: {error}") from error
     raise ValueError(
-        f"no policy is called {name!r}; choose {', '.join(ACTIONS)}, scripted, an SB3 .zip or "
-        "package.module:name"
+        f"no policy is called {name!r}; choose {', '.join(ACTIONS)}, scripted, a checkpoint .pt, "
+        "an SB3 .zip or package.module:name"
     )
 
 

@@ -1,0 +1,75 @@
+"""Frozen evaluation of a checkpoint as any method that its policy can stand for."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from rapo.agents.agent import Agent, load_agent
+from rapo.agents.methods import SHIELD_THRESHOLD, Method, method_named
+from rapo.agents.shield import Shield
+from rapo.agents.train_config import TrainConfig
+from rapo.rsd.result import RSDResult
+from rapo.rsd.runner import evaluate
+
+
+def evaluate_checkpoint(
+    path: Path | str,
+    *,
+    method: str | None = None,
+    threshold: float | None = None,
+    graph_hash: str | None = None,
+    **options: Any,
+) -> RSDResult:
+    """Run RSD with the policy of a checkpoint on the graph it was trained on.
+
+    Args:
+        path: `RUN/checkpoint.pt`.
+        method: as what to evaluate it: its own method (default), or one that evaluates its policy
+            (off@rep, slow-decay, top-k and local for RAPO; Shield for GE).
+        threshold: of a shield, instead of its own.
+        graph_hash: the graph that the caller expects; another one is refused.
+        options: of `rapo.rsd.evaluate`.
+    """
+    policy, config = load_agent(path)
+    if graph_hash is not None and graph_hash != config.network.hash:
+        raise ValueError(
+            f"{path} was trained on graph {config.network.hash}, got graph {graph_hash}; leave "
+            "--nodes, --graph-seed and --graph out to evaluate it on its own"
+        )
+    row = method_named(config.method if method is None else method)
+    if options.get("off_at_replay") and row.name == "RAPO":
+        row = method_named("off@rep")
+    env = config.evaluation(row.name)
+    policy = shielded(policy, row, config, threshold)
+    result = evaluate(env, policy, **options)
+    result.manifest.update({"method": row.name, "policy": config.to_dict()})
+    if isinstance(policy, Shield):
+        result.manifest["shield"] = {
+            "threshold": policy.threshold,
+            "reference": policy.reference,
+            "transitions_per_step": policy.transitions_per_step,
+        }
+    return result
+
+
+def shielded(
+    policy: Agent | Shield, row: Method, config: TrainConfig, threshold: float | None
+) -> Agent | Shield:
+    """The policy as the method wants it: bare, or behind a shield with the given threshold."""
+    bare = policy.policy if isinstance(policy, Shield) else policy
+    if row.shield is None:
+        if threshold is not None:
+            raise ValueError(f"{row.name} has no shield, got a threshold of {threshold}")
+        assert isinstance(bare, Agent)
+        return bare
+    if threshold is None and isinstance(policy, Shield) and row.name == config.method:
+        return policy
+    if threshold is None and row.shield == "matched":
+        raise ValueError(
+            f"{row.name} needs its tuned threshold: rapo train {row.name} --policy GE/checkpoint.pt"
+            " --match RAPO/checkpoint.pt, or give --threshold"
+        )
+    reference = config.references()["sensitive_mass"]
+    chosen = SHIELD_THRESHOLD if threshold is None else threshold
+    return Shield(bare, chosen, reference=reference)

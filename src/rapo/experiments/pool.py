@@ -1,0 +1,31 @@
+"""Processes side by side, one thread each: torch with several collapses on small machines."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
+from multiprocessing import get_context
+
+THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+
+
+@contextmanager
+def pool(jobs: int | None = None) -> Iterator[ProcessPoolExecutor]:
+    """Fresh processes for tasks; default one per core. What waits is dropped on an error."""
+    before = {name: os.environ.get(name) for name in THREADS}
+    os.environ.update(dict.fromkeys(THREADS, "1"))  # children read it when they load NumPy
+    executor = ProcessPoolExecutor(jobs or os.cpu_count() or 1, mp_context=get_context("spawn"))
+    try:
+        yield executor
+    except BaseException:
+        executor.shutdown(wait=False, cancel_futures=True)
+        raise
+    finally:
+        executor.shutdown(wait=True, cancel_futures=True)
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value

@@ -1,0 +1,308 @@
+"""What `rapo train` does with its words: configs, run folders, several runs side by side."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
+from dataclasses import asdict, replace
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+import torch
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
+
+from rapo.agents.config import PPOConfig
+from rapo.agents.methods import Method, method_named
+from rapo.agents.train import train
+from rapo.agents.train_config import TrainConfig
+from rapo.core.validate import whole_number
+from rapo.experiments.shields import make_shield
+
+Told = dict[str, float]
+
+
+def train_from_words(
+    method: str,
+    *,
+    nodes: int,
+    graph_seeds: str,
+    graph: Path | None,
+    seeds: str,
+    steps: str,
+    regions: str | None,
+    budget: float | None,
+    changes: Sequence[str],
+    policy: Path | None,
+    match: Path | None,
+    threshold: float | None,
+    out: Path | None,
+    resume: bool,
+    tensorboard: bool,
+    jobs: int | None,
+) -> None:
+    """`rapo train`: see its help for the arguments."""
+    console = Console()
+    row = method_named(method)
+    if row.shield is None and not (policy is None and match is None and threshold is None):
+        raise ValueError(f"--policy, --match and --threshold are for shields, got {row.name}")
+    if policy is not None or match is not None:
+        given = {
+            "--nodes": nodes != 250, "--graph-seed": graph_seeds != "0", "--graph": graph,
+            "--seed": seeds != "0", "--steps": steps != "2e6", "--regions": regions,
+            "--budget": budget is not None, "--set": changes, "--resume": resume,
+            "--tensorboard": tensorboard,
+        }  # fmt: skip
+        idle = [name for name, used in given.items() if used]
+        if idle:
+            raise ValueError(f"a shield takes these from --policy: leave out {', '.join(idle)}")
+        _guard(console, row, policy, match, threshold, out)
+        return
+    config = TrainConfig(
+        method=method, nodes=nodes, graph=None if graph is None else str(graph),
+        steps=parse_count("steps", steps), regions=regions,
+    )  # fmt: skip
+    config = with_changes(config, changes)
+    if budget is not None:
+        config = replace(config, setting=config.setting.replace(budget=budget))
+    configs = [
+        replace(config, graph_seed=g, seed=s)
+        for g in parse_seeds("--graph-seed", graph_seeds)
+        for s in parse_seeds("--seed", seeds)
+    ]
+    if graph is not None and len({c.graph_seed for c in configs}) > 1:
+        raise ValueError(f"--graph {graph} is one graph, got --graph-seed {graph_seeds}")
+    folders = [run_folder(out, c, len(configs) > 1) for c in configs]
+    rounded = config.updates * config.ppo.rollout
+    console.print(
+        f"{config.method}: {rounded:,} steps ({config.updates:,} x {config.ppo.rollout})",
+        highlight=False,
+    )
+    found = train_all(
+        configs, folders, jobs=jobs or os.cpu_count() or 1, resume=resume, tensorboard=tensorboard,
+        threshold=threshold,
+    )  # fmt: skip
+    for folder, summary in zip(folders, found, strict=True):
+        _tell(console, folder, summary)
+
+
+def _guard(
+    console: Console,
+    row: Method,
+    policy: Path | None,
+    match: Path | None,
+    threshold: float | None,
+    out: Path | None,
+) -> None:
+    """A shield around a GE that is trained already."""
+    if policy is None or (match is None) != (row.shield == "fixed"):
+        wanted = "--policy and --match" if row.shield == "matched" else "--policy alone"
+        raise ValueError(f"{row.name} takes {wanted}, got --policy {policy} and --match {match}")
+    folder = Path("runs") / row.name if out is None else out
+    with console.status("tuning the threshold") as status:
+        made = make_shield(
+            policy, folder, match=match, threshold=threshold,
+            report=lambda t, r: status.update(f"threshold {t:.3f} keeps {r:.3f} of GE's return"),
+        )  # fmt: skip
+    text = f"{row.name}: threshold {made['threshold']:.4f}"
+    if row.shield == "matched":
+        verdict = "matched" if made["matched"] else "NOT matched"
+        text += f", ReplayRet {made['ReplayRet']:.3f} for RAPO's {made['target']:.3f}: {verdict}"
+    console.print(text, highlight=False)
+    console.print(f"wrote {folder / 'checkpoint.pt'}", highlight=False)
+
+
+def _tell(console: Console, folder: Path, summary: dict[str, Any]) -> None:
+    """What a run came to, with every budget and whether it was met."""
+    speed = summary["steps_per_second"]
+    console.print(
+        f"{folder}: {summary['steps']:,} steps"
+        + (f" at {speed:,} steps/s" if speed else " (nothing left to do)")
+        + f", reward {summary['reward']:.3f} a step",
+        highlight=False,
+    )
+    for name, budget in summary["budgets"].items():
+        verdict = "met" if budget["met"] else "NOT met"
+        cap = ", dual at its cap" if budget["dual_at_cap"] else ""
+        console.print(
+            f"  cost {name} {budget['cost']:.3f} of budget {budget['budget']:.3f}: {verdict} "
+            f"(dual {budget['dual']:.2f}{cap})",
+            highlight=False,
+        )
+    console.print(f"  wrote {folder / 'checkpoint.pt'}", highlight=False)
+
+
+def parse_count(name: str, text: str) -> int:
+    """A whole number from `2000000` or `2e6`."""
+    try:
+        value = float(text)
+        if value != int(value):
+            raise ValueError
+    except (ValueError, OverflowError):
+        raise ValueError(f"{name} must be a whole number such as 2e6, got {text!r}") from None
+    return whole_number(name, int(value), 1)
+
+
+def parse_seeds(name: str, text: str) -> list[int]:
+    """Seeds from `3`, `0,2,5` or `0-9`."""
+    seeds: list[int] = []
+    for part in text.split(","):
+        found = re.fullmatch(r"\s*(\d+)(?:-(\d+))?\s*", part)
+        if found is None or (found[2] and int(found[2]) < int(found[1])):
+            raise ValueError(f"{name} must be seeds such as 3, 0,2,5 or 0-9, got {text!r}")
+        seeds += range(int(found[1]), int(found[2] or found[1]) + 1)
+    if len(set(seeds)) < len(seeds):
+        raise ValueError(f"{name} names a seed twice: {text!r}")
+    return seeds
+
+
+def with_changes(config: TrainConfig, changes: Iterable[str]) -> TrainConfig:
+    """The config with `lr=1e-4`, `setting.kappa_s=0.2` or `params.w_H=4` changed."""
+    for change in changes:
+        name, equals, text = change.partition("=")
+        part, dot, inner = name.strip().rpartition(".")
+        part = part if dot else "ppo"
+        known = {
+            "ppo": asdict(config.ppo),
+            "setting": config.setting.to_dict(),
+            "params": config.params.to_dict(),
+        }
+        if not equals or part not in known or inner not in known[part]:
+            raise ValueError(
+                f"--set needs NAME=VALUE with a name of {', '.join(known['ppo'])}, "
+                f"setting.<name> or params.<name>, got {change!r}"
+            )
+        values = {**known[part], inner: _value(inner, text.strip(), known[part][inner])}
+        if part == "ppo":
+            config = replace(config, ppo=PPOConfig(**values))
+        elif part == "setting":
+            config = replace(config, setting=config.setting.from_dict(values))
+        else:
+            config = replace(config, params=config.params.from_dict(values))
+    return config
+
+
+def _value(name: str, text: str, like: Any) -> Any:
+    """A value of the kind of `like` from its words."""
+    try:
+        if isinstance(like, bool):
+            return {"true": True, "false": False}[text.lower()]
+        if isinstance(like, int):
+            return int(text)
+        if isinstance(like, float):
+            return float(text)
+        if isinstance(like, tuple):
+            return tuple(type(like[0])(part) for part in text.split(","))
+    except (ValueError, KeyError):
+        raise ValueError(f"{name} must be like {like!r}, got {text!r}") from None
+    return text
+
+
+def run_folder(out: Path | None, config: TrainConfig, several: bool) -> Path:
+    """Folder of a run: `--out` itself for one run, a folder in it for each of several."""
+    name = f"g{config.graph_seed}-s{config.seed}"
+    if out is None:
+        graph = f"n{config.nodes}" if config.graph is None else Path(config.graph).stem
+        return Path("runs") / f"{config.method}-{graph}-{name}"
+    return out / name if several else out
+
+
+def train_all(
+    configs: Sequence[TrainConfig],
+    folders: Sequence[Path],
+    *,
+    jobs: int,
+    resume: bool = False,
+    tensorboard: bool = False,
+    threshold: float | None = None,
+    show: bool = True,
+) -> list[dict[str, Any]]:
+    """Train every config in its folder, `jobs` at a time in processes of their own; summaries."""
+    whole_number("jobs", jobs, 1)
+    with _display(show) as progress:
+        bars = [_Bar(progress, config, len(configs) > 1) for config in configs]
+        options: dict[str, Any] = {
+            "resume": resume,
+            "tensorboard": tensorboard,
+            "threshold": threshold,
+        }
+        if len(configs) == 1:
+            return [train(configs[0], folders[0], report=bars[0], **options)]
+        return _side_by_side(configs, folders, bars, jobs, options)
+
+
+def _side_by_side(
+    configs: Sequence[TrainConfig],
+    folders: Sequence[Path],
+    bars: Sequence[Callable[[int, Told], None]],
+    jobs: int,
+    options: dict[str, Any],
+) -> list[dict[str, Any]]:
+    context = get_context("spawn")
+    with context.Manager() as manager:
+        news = manager.Queue()
+        pool = ProcessPoolExecutor(min(jobs, len(configs)), mp_context=context)
+        try:
+            running = {
+                pool.submit(_one, i, config, folder, news, options): i
+                for i, (config, folder) in enumerate(zip(configs, folders, strict=True))
+            }
+            summaries: dict[int, dict[str, Any]] = {}
+            waiting = set(running)
+            while waiting:
+                while not news.empty():
+                    i, steps, told = news.get()
+                    bars[i](steps, told)
+                done, waiting = wait(waiting, timeout=0.2, return_when=FIRST_COMPLETED)
+                for future in done:
+                    summaries[running[future]] = future.result()
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
+        pool.shutdown()
+    return [summaries[i] for i in range(len(configs))]
+
+
+def _one(
+    i: int, config: TrainConfig, folder: Path, news: Any, options: dict[str, Any]
+) -> dict[str, Any]:
+    """One run in a process of its own; tells its progress through `news`."""
+    torch.set_num_threads(1)
+    return train(config, folder, report=lambda s, told: news.put((i, s, told)), **options)
+
+
+def _display(show: bool) -> Progress:
+    return Progress(
+        TextColumn("{task.description}"),
+        BarColumn(bar_width=24),
+        TextColumn("{task.percentage:>3.0f}%"),
+        TimeRemainingColumn(),
+        TextColumn("{task.fields[told]}"),
+        disable=not show,
+        transient=True,
+    )
+
+
+class _Bar:
+    """A line of the display: steps per second, reward, costs over budget, duals."""
+
+    def __init__(self, progress: Progress, config: TrainConfig, several: bool) -> None:
+        name = config.method + (f" g{config.graph_seed} s{config.seed}" if several else "")
+        self.progress = progress
+        total = config.updates * config.ppo.rollout
+        self.task: TaskID = progress.add_task(name, total=total, told="")
+        self.smooth: Told = {}
+
+    def __call__(self, steps: int, told: Told) -> None:
+        for key, value in told.items():  # means of about ten rollouts: single ones are noisy
+            self.smooth[key] = 0.9 * self.smooth.get(key, value) + 0.1 * value
+        speed = self.progress.tasks[self.task].speed
+        words = [f"{speed:,.0f} steps/s" if speed else "", f"reward {self.smooth['reward']:.3f}"]
+        for key, value in self.smooth.items():
+            if key.startswith("cost_"):
+                dual = told["dual_" + key.removeprefix("cost_")]
+                words.append(f"{key.removeprefix('cost_')} {value:.2f} (dual {dual:.2f})")
+        self.progress.update(self.task, completed=steps, told="  ".join(filter(None, words)))
