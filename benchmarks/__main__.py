@@ -23,7 +23,10 @@ from benchmarks.table import Row, render
 _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
 _NARROWEST = 132
 """Columns of a table that is written to a file or a narrow terminal; less folds every cell."""
-_PACKAGES = ("numpy", "scipy", "numba", "gymnasium", "jax", "ndlib", "cynetdiff")
+_PACKAGES = (
+    "numpy", "scipy", "numba", "gymnasium", "torch", "jax", "ndlib", "cynetdiff",
+    "stable-baselines3",
+)  # fmt: skip
 
 
 def topic_names() -> list[str]:
