@@ -1,0 +1,165 @@
+"""The report of a reproduction: one self-contained HTML page and a Markdown summary."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Sequence
+from html import escape
+from io import BytesIO
+from pathlib import Path
+from string import Template
+from typing import Any
+
+import pandas as pd
+
+from rapo.experiments.studies.section import DIFFERS, Claim, Section, Store
+
+_DPI = 130
+
+
+def write_page(sections: Sequence[Section], store: Store, out: Path) -> list[Path]:
+    """Write `report.html` and `summary.md`, and the claims as `claims.csv`."""
+    claims = [claim for section in sections for claim in section.claims]
+    manifest = json.loads((out / "manifest.json").read_text(encoding="utf-8"))
+    html, summary = out / "report.html", out / "summary.md"
+    html.write_text(_html(sections, claims, manifest, store), encoding="utf-8")
+    summary.write_text(_markdown(sections, claims, manifest, store), encoding="utf-8")
+    pd.DataFrame([claim.__dict__ for claim in claims]).to_csv(out / "claims.csv", index=False)
+    return [html, summary]
+
+
+def _counts(claims: Sequence[Claim]) -> str:
+    held = sum(claim.verdict != DIFFERS for claim in claims)
+    return f"{held} of {len(claims)} claims and numbers hold"
+
+
+def _size(manifest: dict[str, Any], store: Store) -> str:
+    return (
+        f"preset {manifest['preset']}: {len(manifest['graph_seeds'])} graphs x "
+        f"{manifest['episodes']} episodes, {manifest['steps']:,} training steps; "
+        f"{store.seconds() / 3600:.1f} processor hours in what is shown"
+    )
+
+
+def _html(
+    sections: Sequence[Section], claims: Sequence[Claim], manifest: dict[str, Any], store: Store
+) -> str:
+    parts = []
+    for section in sections:
+        parts.append(f'<section id="{section.name}"><h2>{escape(section.title)}</h2>')
+        parts += [f"<p>{escape(paragraph)}</p>" for paragraph in section.text]
+        for caption, frame in section.tables:
+            parts.append(_table(frame, caption))
+        for _, caption, figure in section.figures:
+            parts.append(_picture(figure, caption))
+        parts.append("</section>")
+    links = " · ".join(f'<a href="#{s.name}">{escape(s.title)}</a>' for s in sections)
+    return Template(_PAGE).substitute(
+        size=escape(_size(manifest, store)),
+        counts=escape(_counts(claims)),
+        links=links,
+        claims=_claims_table(claims),
+        sections="\n".join(parts),
+        config=escape(json.dumps(manifest, indent=2)),
+    )
+
+
+def _claims_table(claims: Sequence[Claim]) -> str:
+    rows = []
+    for claim in claims:
+        kind = "differs" if claim.verdict == DIFFERS else "holds"
+        cells = (claim.name, claim.statement, claim.paper, claim.ours)
+        rows.append(
+            "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in cells)
+            + f'<td class="{kind}">{escape(claim.verdict)}</td><td>{escape(claim.why)}</td></tr>'
+        )  # fmt: skip
+    head = "".join(f"<th>{t}</th>" for t in ("", "claim", "paper", "ours", "verdict", "why"))
+    return f'<div class="wide"><table><tr>{head}</tr>{"".join(rows)}</table></div>'
+
+
+def _table(frame: pd.DataFrame, caption: str) -> str:
+    head = "".join(f"<th>{escape(str(c))}</th>" for c in frame.columns)
+    body = "".join(
+        "<tr>" + "".join(f"<td>{escape(str(cell))}</td>" for cell in row) + "</tr>"
+        for row in frame.itertuples(index=False)
+    )
+    return (
+        f'<div class="wide"><table><caption>{escape(caption)}</caption>'
+        f"<tr>{head}</tr>{body}</table></div>"
+    )
+
+
+def _picture(figure: Any, caption: str) -> str:
+    data = BytesIO()
+    figure.savefig(data, format="png", dpi=_DPI)
+    encoded = base64.b64encode(data.getvalue()).decode()
+    return (
+        f'<figure><img alt="{escape(caption)}" src="data:image/png;base64,{encoded}">'
+        f"<figcaption>{escape(caption)}</figcaption></figure>"
+    )
+
+
+def _markdown(
+    sections: Sequence[Section], claims: Sequence[Claim], manifest: dict[str, Any], store: Store
+) -> str:
+    lines = ["# The paper's results beside ours", "", f"{_size(manifest, store)}.", ""]
+    lines += [f"{_counts(claims)}.", ""]
+    for section in sections:
+        lines += [f"## {section.title}", ""]
+        for paragraph in section.text:
+            lines += [paragraph, ""]
+        for caption, frame in section.tables:
+            lines += [f"*{caption}*", "", *_rows(list(map(str, frame.columns)), frame), ""]
+        for name, caption, _ in section.figures:
+            lines += [f"![{caption}](figures/{name}.png)", ""]
+    titles = ["", "claim", "paper", "ours", "verdict", "why"]
+    table = pd.DataFrame([tuple(claim.__dict__.values()) for claim in claims])
+    lines += ["## Claims", "", *_rows(titles, table), ""]
+    return "\n".join(lines)
+
+
+def _rows(titles: Sequence[str], frame: pd.DataFrame) -> list[str]:
+    def line(cells: Sequence[Any]) -> str:
+        return "| " + " | ".join(str(cell).replace("|", "\\|") for cell in cells) + " |"
+
+    return [line(titles), line(["---"] * len(titles)), *map(line, frame.itertuples(index=False))]
+
+
+_PAGE = """<!doctype html>
+<html lang="en"><head><meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>RAPO: the paper's results beside ours</title>
+<style>
+:root { color-scheme: light; }
+body { font: 15.5px/1.55 system-ui, sans-serif; color: #1f2430; max-width: 1080px;
+  margin: 2rem auto; padding: 0 1.2rem; }
+h1 { font-size: 1.7rem; margin-bottom: .2rem; }
+h2 { font-size: 1.25rem; margin-top: 2.4rem; padding-bottom: .3rem;
+  border-bottom: 1px solid #e3e6ea; }
+nav { font-size: .92rem; color: #5b6270; }
+a { color: #0b5fa5; }
+.wide { overflow-x: auto; }
+table { border-collapse: collapse; font-size: .86rem; margin: .8rem 0 1.2rem; width: 100%; }
+caption { text-align: left; color: #5b6270; padding-bottom: .3rem; }
+th { text-align: left; padding: .3rem .55rem; white-space: nowrap;
+  border-bottom: 1.5px solid #9aa0a8; }
+td { border-bottom: 1px solid #eceef1; padding: .28rem .55rem; vertical-align: top; }
+td.holds { color: #00694c; font-weight: 600; white-space: nowrap; }
+td.differs { color: #a33b00; font-weight: 600; }
+figure { margin: 1.2rem 0; }
+img { max-width: 100%; height: auto; }
+figcaption { color: #5b6270; font-size: .9rem; }
+pre { background: #f6f7f9; padding: .8rem; overflow-x: auto; font-size: .78rem; }
+.size { color: #5b6270; }
+</style></head><body>
+<h1>The paper's results beside ours</h1>
+<p class="size">$size.</p>
+<p><strong>$counts.</strong> Verdicts are row by row <a href="#claims">at the end</a>.</p>
+<nav>$links</nav>
+$sections
+<section id="claims"><h2>Claims and numbers</h2>$claims</section>
+<section id="config"><h2>Config, seeds, versions</h2><details><summary>manifest.json</summary>
+<pre>$config</pre></details></section>
+</body></html>
+"""

@@ -1,0 +1,56 @@
+"""Means over graphs, the unit of every table, and how they are printed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from rapo.experiments.paper import METRICS
+from rapo.experiments.presets import Preset
+from rapo.experiments.studies.section import Store
+from rapo.experiments.tasks import Evaluate, Train
+from rapo.rsd.statistics import by_unit, mean_interval
+
+FEW = 5
+"""Below as many graphs figures leave intervals out: they would hide everything else."""
+
+
+def unit_means(
+    store: Store, tasks: Sequence[Evaluate], base: float, columns: Sequence[str] = METRICS
+) -> pd.DataFrame:
+    """Graph means (graphs, columns); ReplayRet is the Replay return over `base`."""
+    frame = store.frame(tasks)
+    frame = frame.assign(ReplayRet=frame["ReplayReturn"] / base)
+    return pd.DataFrame({name: by_unit(frame, name) for name in columns})
+
+
+def told(values: Any, digits: int = 2) -> str:
+    """Mean and 95% interval of graph means, as printed: `0.33 [0.30, 0.36]`."""
+    found = mean_interval(np.asarray(values, float))
+    if np.isnan(found.mean):
+        return "-"
+    text = f"{found.mean:.{digits}f}"
+    if np.isnan(found.low):
+        return text
+    return f"{text} [{found.low:.{digits}f}, {found.high:.{digits}f}]"
+
+
+def mean_of(values: Any) -> float:
+    """Mean of what is defined; NaN of nothing."""
+    return mean_interval(np.asarray(values, float)).mean
+
+
+def retrained(preset: Preset, **changes: Any) -> tuple[Evaluate, ...]:
+    """RAPO trained anew with changes of its config, for the steps that all retraining has."""
+    return tuple(
+        Evaluate(
+            Train(preset.config("RAPO", seed, steps=preset.retrain_steps, **changes)),
+            "RAPO",
+            episodes=preset.episodes,
+            label="retrained",
+        )
+        for seed in preset.retrain_seeds
+    )

@@ -1,0 +1,243 @@
+"""Replay itself: a transient penalty throttles, decays, and the same cascade comes back."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from rapo.cascade.setting import AGGRESSIVE, DECAY, EXPOSURE, REPLAY
+from rapo.experiments.presets import Preset
+from rapo.experiments.studies.section import DIFFERS, HOLDS, Claim, Section, Store
+from rapo.experiments.tasks import Evaluate
+from rapo.experiments.throttle import UNTHROTTLED, Throttle, ThrottledRun, run_throttled
+
+EPISODES = 64
+FULL = 0.85
+"""Share of Exposure's peak from which the cascade counts as back, as in R3."""
+BIN = 10
+"""Steps that a point of the figure averages over."""
+
+Runs = dict[str, ThrottledRun]
+FREE, RESET, CARRIED = "no penalty", "penalty, reset", "penalty, carried on"
+KERNELS = {"off": "P0", "full": "deformed"}
+
+
+def plan(preset: Preset) -> list[Evaluate]:
+    """Nothing is trained: the controller is scripted and runs within seconds."""
+    return []
+
+
+def analyse(store: Store) -> Section:
+    """The picture of replay, its numbers and two claims."""
+    preset = store.preset
+    config = preset.config("GE", preset.graph_seeds[0])
+    controller = Throttle()
+    runs: Runs = {}
+    for deformation, kernel in KERNELS.items():
+        options: dict[str, Any] = {
+            "deformation": deformation, "episodes": EPISODES, "setting": config.setting,
+            "params": config.params,
+        }  # fmt: skip
+        for name, chosen in ((FREE, UNTHROTTLED), (RESET, controller), (CARRIED, controller)):
+            carried = name == CARRIED
+            runs[f"{kernel}, {name}"] = run_throttled(
+                config.network, chosen, carried=carried, **options
+            )
+    summary = table(runs, controller)
+    forgot = float(summary.set_index("run")["forgotten"][f"P0, {CARRIED}"])
+    text = [
+        f"A scripted controller on one graph of {preset.nodes} nodes, {EPISODES} episodes: "
+        f"p grows with arriving harm, shrinks by beta = {controller.beta} a step, and injection is "
+        f"moderate above p = {controller.levels[0]:g}, conservative above "
+        f"{controller.levels[1]:g}. The paper gives no beta.",
+        "RSD resets an agent's memory at Replay. That is not what brings the cascade back: with "
+        f"the penalty carried on, {forgot:.0%} of the episodes enter Replay below the first level "
+        "all the same."
+        + (
+            " In the others the cascade outlived half of the washout, so harm kept arriving."
+            if forgot < 1
+            else ""
+        ),
+        "For a fair picture the table has the same runs without the penalty: throttling lowers "
+        "reach in Exposure and Replay alike, so their ratio says nothing of it.",
+    ]
+    return Section(
+        name="motivation",
+        title="What replay is: a transient penalty forgets",
+        text=text,
+        tables=[("Mean over episodes", _printed(summary))],
+        figures=[
+            ("motivation", "Median over episodes, quartiles shaded. Once harm arrives the penalty "
+             "throttles the cascade; after the washout it is gone, and under P0 the same cascade "
+             "returns. The same controller in front of the deformed kernel does not see it again",
+             _figure(runs, controller)),
+        ],
+        claims=_claims(summary),
+        files={"motivation": summary, "motivation_curves": curves(runs)},
+    )  # fmt: skip
+
+
+def table(runs: Runs, controller: Throttle) -> pd.DataFrame:
+    """A row per run: peak and mean reach by phase, their ratios, the throttle and the reward.
+
+    `throttled` is the share of Exposure's steps below the aggressive action, `late` the mean reach
+    in Exposure's second half, `forgotten` the share of episodes that end the washout with a penalty
+    below the first level.
+    """
+    rows = []
+    for name, run in runs.items():
+        before, after = (run.of_phase(run.reach, phase) for phase in (EXPOSURE, REPLAY))
+        last = run.of_phase(run.penalty, DECAY)[:, -1]
+        peaks = before.max(axis=1).mean(), after.max(axis=1).mean()
+        rows.append(
+            {
+                "run": name,
+                "peak_exposure": peaks[0],
+                "peak_replay": peaks[1],
+                "peak_ratio": peaks[1] / peaks[0] if peaks[0] > 0 else np.nan,
+                "reach_exposure": before.mean(),
+                "reach_replay": after.mean(),
+                "late_exposure": before[:, before.shape[1] // 2 :].mean(),
+                "throttled": (run.of_phase(run.action, EXPOSURE) > AGGRESSIVE).mean(),
+                "throttled_replay": (run.of_phase(run.action, REPLAY) > AGGRESSIVE).mean(),
+                "penalty_peak": run.of_phase(run.penalty, EXPOSURE).max(axis=1).mean(),
+                "penalty_left": float(np.median(last)),
+                "forgotten": (last <= controller.levels[0]).mean(),
+                "reward_replay": run.of_phase(run.reward, REPLAY).mean(),
+            }
+        )
+    return pd.DataFrame(rows)
+
+
+def curves(runs: Runs) -> pd.DataFrame:
+    """Quartiles over episodes of reach and penalty in bins of ten steps, below each other."""
+    parts = []
+    for name, run in runs.items():
+        part = {"run": name, "step": _starts(run.horizons)}
+        for trace in ("reach", "penalty"):
+            low, middle, high = _quartiles(getattr(run, trace), run.horizons)
+            part |= {f"{trace}_low": low, trace: middle, f"{trace}_high": high}
+        parts.append(pd.DataFrame(part))
+    return pd.concat(parts, ignore_index=True)
+
+
+def _starts(horizons: tuple[int, ...]) -> npt.NDArray[np.int64]:
+    """First steps of bins that do not cross phases."""
+    ends = np.cumsum(horizons)
+    return np.concatenate(
+        [np.arange(end - span, end, BIN) for end, span in zip(ends, horizons, strict=True)]
+    )
+
+
+def _quartiles(values: npt.NDArray[Any], horizons: tuple[int, ...]) -> npt.NDArray[np.float64]:
+    """(3, bins) quartiles over episodes of binned (E, T) values."""
+    starts = _starts(horizons)
+    sizes = np.diff([*starts, values.shape[1]])
+    return np.quantile(np.add.reduceat(values, starts, axis=1) / sizes, (0.25, 0.5, 0.75), axis=0)
+
+
+def _printed(summary: pd.DataFrame) -> pd.DataFrame:
+    rows = [
+        {
+            "kernel, controller": row["run"],
+            "peak reach, Exposure → Replay": (
+                f"{row['peak_exposure']:.1f} → {row['peak_replay']:.1f}"
+            ),
+            "ratio": f"{row['peak_ratio']:.2f}",
+            "mean reach": f"{row['reach_exposure']:.1f} → {row['reach_replay']:.1f}",
+            "steps throttled": f"{row['throttled']:.0%} → {row['throttled_replay']:.0%}",
+            "peak p in Exposure": f"{row['penalty_peak']:.1f}",
+            "median p after the washout": f"{row['penalty_left']:.2f}",
+            "reward a step in Replay": f"{row['reward_replay']:.2f}",
+        }
+        for row in summary.to_dict("records")
+    ]
+    return pd.DataFrame(rows)
+
+
+def _claims(summary: pd.DataFrame) -> list[Claim]:
+    of = {row["run"]: row for row in summary.to_dict("records")}
+    reset, carried = (of[f"P0, {name}"] for name in (RESET, CARRIED))
+    free, deformed = of[f"P0, {FREE}"], of[f"deformed, {CARRIED}"]
+    throttles = reset["late_exposure"] < 0.9 * free["late_exposure"]
+    back = min(reset["peak_ratio"], carried["peak_ratio"]) >= FULL
+    return [
+        Claim(
+            "Section 1",
+            "Once a transient penalty has decayed, the same stimulus brings the same cascade",
+            "replay under a stationary kernel",
+            f"peak {reset['peak_ratio']:.2f} of Exposure's, {carried['peak_ratio']:.2f} with the "
+            "penalty carried on",
+            HOLDS if throttles and back else DIFFERS,
+            f"throttled in Exposure to {reset['late_exposure'] / free['late_exposure']:.0%} of the "
+            f"reach; {carried['forgotten']:.0%} of episodes forgot in the washout"
+            if throttles
+            else "the penalty does not throttle",
+        ),
+        Claim(
+            "Section 1",
+            "The same controller in front of a kernel with memory does not see it again",
+            "suppressed",
+            f"peak {deformed['peak_ratio']:.2f} of Exposure's",
+            HOLDS if deformed["peak_ratio"] < FULL else DIFFERS,
+            "scars outlast the penalty; the controller is aggressive for "
+            f"{1 - deformed['throttled_replay']:.0%} of Replay",
+        ),
+    ]
+
+
+def _figure(runs: Runs, controller: Throttle) -> Any:
+    from rapo.experiments.studies.drawing import COLOURS, mark_phases, new_figure, tidy
+
+    figure, (top, bottom) = new_figure(2, 1, width=9.0, height=6.2, sharex=True)
+    shown: tuple[tuple[str, str, Any, str], ...] = (
+        (f"P0, {FREE}", COLOURS["GE"], (0, (4, 2)), "P0, no penalty"),
+        (f"P0, {RESET}", COLOURS["off@rep"], "-", "P0, transient penalty"),
+        (f"deformed, {RESET}", COLOURS["RAPO"], "-", "deformed kernel, the same controller"),
+    )
+    for name, colour, style, label in shown:
+        _draw(top, runs[name], "reach", colour, style, label, band=name != f"P0, {FREE}")
+    lower: tuple[tuple[str, str, Any, str], ...] = (
+        *shown[1:],
+        (f"P0, {CARRIED}", "#8A3B00", (0, (1, 1.2)), "P0, penalty not reset"),
+    )
+    for name, colour, style, label in lower:
+        _draw(bottom, runs[name], "penalty", colour, style, label, band=style == "-")
+    horizons = next(iter(runs.values())).horizons
+    for ax in (top, bottom):
+        tidy(ax)
+        ax.set_xlim(0, sum(horizons))
+        ax.set_ylim(bottom=0)
+        mark_phases(ax, horizons)
+    for level, word in zip(controller.levels, ("moderate", "conservative"), strict=True):
+        bottom.axhline(level, color="#9AA0A8", lw=0.9, zorder=1)
+        bottom.text(sum(horizons) * 1.008, level, f"{word} above", va="center", fontsize=8.5,
+                    color="#555B66")  # fmt: skip
+    top.set_ylabel("reach |A| (nodes)")
+    bottom.set_ylabel("penalty p")
+    bottom.set_xlabel("step")
+    top.set_title("Under P0 the cascade returns; behind scars it does not", fontsize=11.5, pad=20)
+    bottom.set_title("The penalty throttles while harm arrives and is forgotten by Replay",
+                     fontsize=11.5, pad=20)  # fmt: skip
+    for ax in (top, bottom):
+        ax.legend(frameon=False, fontsize=9, loc="upper center", ncols=3)
+        low, high = ax.get_ylim()
+        ax.set_ylim(low, high * 1.18)  # room for the legend
+    return figure
+
+
+def _draw(
+    ax: Any, run: ThrottledRun, trace: str, colour: str, style: Any, label: str, *, band: bool
+) -> None:
+    low, middle, high = _quartiles(getattr(run, trace), run.horizons)
+    starts = _starts(run.horizons)
+    for phase, span in enumerate(run.horizons):  # a line across phases would hide the reset
+        first = sum(run.horizons[:phase])
+        part = (starts >= first) & (starts < first + span)
+        x = starts[part] + BIN / 2
+        ax.plot(x, middle[part], color=colour, ls=style, lw=1.8, label=label if not phase else None)
+        if band:
+            ax.fill_between(x, low[part], high[part], color=colour, alpha=0.15, lw=0)

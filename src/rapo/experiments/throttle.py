@@ -1,0 +1,117 @@
+"""A controller with a transient penalty: it throttles while harm arrives and forgets afterwards."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from rapo.cascade.graph import Graph
+from rapo.cascade.setting import EXPOSURE, PHASES, REPLAY
+from rapo.envs.vector import GraphDiffusionVectorEnv
+
+Float = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Throttle:
+    """`p_{t+1} = beta p_t + harm`; the larger `p`, the fewer seeds.
+
+    The paper asks of a transient penalty only that it shrinks by `beta` in (0, 1) when there is no
+    harm. Harm is at most 1, so `p` stays below `1 / (1 - beta)`.
+    """
+
+    beta: float = 0.95
+    """The paper gives none; this halves `p` in 14 steps, so a washout of 200 is ample."""
+    levels: tuple[float, float] = (2.0, 5.0)
+    """Penalty above which injection is moderate, and conservative: a tenth and a quarter of the
+    largest `p` possible with beta 0.95."""
+
+    def __post_init__(self) -> None:
+        if not 0 < self.beta < 1:
+            raise ValueError(f"beta must be in (0, 1), got {self.beta}")
+        if not 0 <= self.levels[0] <= self.levels[1]:
+            raise ValueError(f"levels must be >= 0 and ascend, got {self.levels}")
+
+    def action(self, penalty: Float) -> npt.NDArray[np.int64]:
+        """Actions (E,) under penalties (E,): aggressive, moderate or conservative."""
+        return np.searchsorted(self.levels, penalty, side="left").astype(np.int64)
+
+    def after(self, penalty: Float, harm: npt.NDArray[Any]) -> Float:
+        """Penalties (E,) once the harm (E,) of a step is known."""
+        return np.asarray(self.beta * penalty + harm, np.float64)
+
+
+UNTHROTTLED = Throttle(levels=(float("inf"), float("inf")))
+"""The same bookkeeping, but always aggressive."""
+
+
+@dataclass(frozen=True)
+class ThrottledRun:
+    """Episodes of a controller through exposure, washout and replay; arrays are (E, T)."""
+
+    horizons: tuple[int, ...]
+    reach: Float
+    inside: Float
+    """Sensitive mass."""
+    penalty: Float
+    """At the start of each step."""
+    action: npt.NDArray[np.int64]
+    reward: Float
+
+    def of_phase(self, values: npt.NDArray[Any], phase: int) -> npt.NDArray[Any]:
+        """Columns of one phase, (E, steps)."""
+        start = sum(self.horizons[:phase])
+        return values[:, start : start + self.horizons[phase]]
+
+
+def run_throttled(
+    graph: Graph,
+    controller: Throttle,
+    *,
+    deformation: str,
+    carried: bool = False,
+    episodes: int = 64,
+    seed: int = 0,
+    **options: Any,
+) -> ThrottledRun:
+    """Drive the environment with a controller that reads harm as it arrives.
+
+    Args:
+        graph: the platform.
+        controller: its throttle.
+        deformation: `off` (`P0`) or `full`.
+        carried: whether the penalty goes on into Replay; RSD resets the memory of an agent.
+        episodes: number of episodes, with seeds `seed`, `seed + 1`, ...
+        seed: of the first.
+        options: of the environment.
+    """
+    env = GraphDiffusionVectorEnv(
+        episodes, graph=graph, deformation=deformation, schedule="external", **options
+    )
+    horizons = env.setting.horizons
+    told: dict[str, list[Any]] = {
+        name: [] for name in ("reach", "inside", "penalty", "action", "reward")
+    }
+    try:
+        env.reset(seed=seed)
+        penalty = np.zeros(episodes)
+        for phase, span in enumerate(horizons):
+            env.begin(PHASES[phase])
+            if phase == EXPOSURE or (phase == REPLAY and not carried):
+                penalty = np.zeros(episodes)
+            for _ in range(span):
+                action = controller.action(penalty)
+                _, reward, _, _, info = env.step(action)
+                found = (info["reach"], info["sensitive_mass"], penalty, action, reward)
+                for name, value in zip(told, found, strict=True):
+                    told[name].append(np.array(value))
+                penalty = controller.after(penalty, info["harm"])
+    finally:
+        env.close()
+    arrays = {name: np.stack(values, axis=1) for name, values in told.items()}
+    action = arrays.pop("action")
+    floats = {name: values.astype(np.float64) for name, values in arrays.items()}
+    return ThrottledRun(horizons, action=action, **floats)
