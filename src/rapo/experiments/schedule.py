@@ -80,10 +80,7 @@ def run_tasks(
     failed: dict[str, str] = {}
     spent = 0.0
     while open_needs or running:
-        ready = sorted(
-            (key for key, needs in open_needs.items() if not needs),
-            key=lambda key: (-todo[key].weight, key),
-        )
+        ready = [key for key, needs in open_needs.items() if not needs]  # in the plan's order
         for key in ready[: engine.slots - len(running)]:
             del open_needs[key]
             started[key] = perf_counter()

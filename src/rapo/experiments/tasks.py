@@ -64,12 +64,6 @@ class Train:
         """Tasks that must be done before."""
         return ()
 
-    @property
-    def weight(self) -> float:
-        """Rough cost, to start long tasks first."""
-        slow = 2.5 if METHODS[self.config.method].network == "gru" else 1.0
-        return self.config.steps * slow * (1 + self.config.nodes / 1000)
-
     def checkpoint(self, root: Path) -> Path:
         """Where the policy is."""
         return root / "work" / self.key / "checkpoint.pt"
@@ -113,11 +107,6 @@ class Guard:
     def needs(self) -> tuple[Task, ...]:
         """Both policies."""
         return (self.ge, self.rapo)
-
-    @property
-    def weight(self) -> float:
-        """Rough cost."""
-        return 1e6
 
     def checkpoint(self, root: Path) -> Path:
         """Where the shielded policy is."""
@@ -181,11 +170,6 @@ class Evaluate:
     def needs(self) -> tuple[Task, ...]:
         """The policy."""
         return (self.policy,)
-
-    @property
-    def weight(self) -> float:
-        """Rough cost."""
-        return 3e5 if METHODS[self.method].shield else 2e4
 
     def piece(self, root: Path) -> Path:
         """Where the result is."""

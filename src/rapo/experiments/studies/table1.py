@@ -18,8 +18,11 @@ TITLES = {"RAG": "RAG", "AUC_R": "AUC-R", "SM_R": "SM-R", "ReplayRet": "ReplayRe
 
 
 def plan(preset: Preset) -> list[Evaluate]:
-    """Every method on every graph, and RAPO's policy under `P0`, the twin of off@rep."""
-    tasks = [preset.evaluation(m, s) for m in preset.methods for s in preset.graph_seeds]
+    """Every method on every graph, and RAPO's policy under `P0`, the twin of off@rep.
+
+    Graph by graph, so that a run that is cut has whole graphs.
+    """
+    tasks = [preset.evaluation(m, s) for s in preset.graph_seeds for m in preset.methods]
     return tasks + twins(preset)
 
 
