@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 export OMP_NUM_THREADS := 1
 export OPENBLAS_NUM_THREADS := 1
 
-.PHONY: demo test lint format bench clean
+.PHONY: demo smoke test lint format bench clean
 .DEFAULT_GOAL := test
 
 $(VENV)/.installed: pyproject.toml constraints.txt
@@ -18,8 +18,14 @@ $(VENV)/.bench: $(VENV)/.installed benchmarks/requirements.txt
 	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -r benchmarks/requirements.txt
 	touch $@
 
-demo: $(VENV)/.installed ## RSD under P0, RAPO and off@rep: a table and a figure
+demo: $(VENV)/.installed ## what replay is, and GE, PM-ST and RAPO trained on a small graph: tables and figures
 	$(BIN)/rapo demo --force
+	rm -rf demo/smoke
+	$(BIN)/rapo reproduce table1,mechanism,motivation --preset smoke --out demo/smoke
+
+smoke: $(VENV)/.installed ## every study of the paper on one small graph
+	rm -rf demo/all
+	$(BIN)/rapo reproduce all --preset smoke --out demo/all
 
 test: $(VENV)/.installed ## the whole test suite
 	$(BIN)/python -m pytest -n 2

@@ -252,8 +252,8 @@ def reproduce(
     what: Annotated[
         str,
         typer.Argument(
-            help="table1, table-a1, sizes, tradeoff, ablations, mechanism, motivation, all, or "
-            "figures to draw again from what is there."
+            help="table1, table-a1, sizes, tradeoff, ablations, mechanism, motivation (several "
+            "with commas), all, or figures to draw again from what is there."
         ),
     ] = "all",
     preset: Annotated[

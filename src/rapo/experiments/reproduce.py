@@ -43,14 +43,16 @@ def study(name: str) -> Any:
 
 
 def chosen_studies(what: str) -> list[str]:
-    """Studies from a word of the command."""
+    """Studies from a word of the command, or several with commas between; the report's order."""
     if what in ("all", "figures"):
         return list(STUDIES)
-    if what not in STUDIES:
-        raise ValueError(
-            f"no study is called {what!r}; known are {', '.join(STUDIES)}, figures and all"
-        )
-    return [what]
+    words = [word.strip() for word in what.split(",")]
+    for word in words:
+        if word not in STUDIES:
+            raise ValueError(
+                f"no study is called {word!r}; known are {', '.join(STUDIES)}, figures and all"
+            )
+    return [name for name in STUDIES if name in words]
 
 
 def reproduce(
@@ -65,7 +67,7 @@ def reproduce(
     """Run the studies, write tables, figures and the report to `out`; the sections.
 
     Args:
-        what: a study, `all`, or `figures` to draw again from what is there.
+        what: a study, several with commas, `all`, or `figures` to draw again from what is there.
         preset_name: `smoke`, `quick` or `paper`.
         out: folder of the results; goes on with what it holds.
         engine: `local` or `ray`.

@@ -21,7 +21,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from rapo.agents.agent import load_agent
-from rapo.agents.methods import METHODS, method_named
+from rapo.agents.methods import method_named
 from rapo.agents.shield import Shield
 from rapo.agents.train import train
 from rapo.agents.train_config import TrainConfig
