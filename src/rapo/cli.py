@@ -232,7 +232,7 @@ def calibrate(
     rounds: Annotated[int, typer.Option(help="Times the search closes in on the best.")] = 4,
     around: Annotated[int, typer.Option(help="Points of each such round.")] = 40,
     finalists: Annotated[int, typer.Option(help="Settings tried with trained policies.")] = 2,
-    steps: Annotated[str, typer.Option(help="Training steps of each.")] = "4e5",
+    steps: Annotated[str, typer.Option(help="Training steps of each.")] = "2e5",
     jobs: Annotated[int | None, typer.Option(help="Processes; default all cores.")] = None,
     write: Annotated[
         bool, typer.Option("--write", help="Write the choice into the package's setting.toml.")
