@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+import rapo
+
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
@@ -43,3 +45,18 @@ def test_links_between_pages_exist():
     for page in PAGES:
         for link in re.findall(r"\]\((?!http)([^)#]+)\)", page.read_text()):
             assert (page.parent / link).exists(), f"{page.name} links to {link}"
+
+
+def test_the_page_on_the_paper_quotes_the_setting_in_force():
+    page = (ROOT / "docs" / "reading-the-paper.md").read_text()
+    setting = rapo.Setting.default()
+    quotes = (
+        f"`s = {setting.persistence:g}`",
+        f"over steps 50..400 is {setting.cascade_target:g} under",
+        f"{setting.inside_weight:g} times stronger",
+        f"| {setting.support} nodes around",
+        "expected seeds a step " + " / ".join(f"{rate:g}" for rate in setting.rates),
+        f"communities of {setting.regions.removeprefix('community:')} nodes",
+    )
+    for quote in quotes:
+        assert quote in page, quote

@@ -285,6 +285,8 @@ def main() -> None:
         sys.exit(app(standalone_mode=False))
     except UsageError as error:
         typer.echo(f"rapo: {error.format_message()} (see rapo --help)", err=True)
+    except MemoryError:
+        typer.echo("rapo: there is not enough memory for these sizes", err=True)
     except (ValueError, OSError) as error:
         typer.echo(f"rapo: {error}", err=True)
     except typer.Abort:

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -302,9 +303,9 @@ def remove(path, content):
 @pytest.mark.parametrize(
     ("spoil", "told"),
     [
-        (write_text, "is not a checkpoint of rapo, or is damaged"),
-        (write_half, "is not a checkpoint of rapo, or is damaged"),
-        (write_code, "is not a checkpoint of rapo, or is damaged"),
+        (write_text, "is damaged, or not a checkpoint of rapo"),
+        (write_half, "is damaged, or not a checkpoint of rapo"),
+        (write_code, "is damaged, or not a checkpoint of rapo"),
         (write_list, "is not a checkpoint of rapo$"),
         (write_format, f"has checkpoint format {FORMAT + 1}.*reads format {FORMAT}"),
         (remove, "there is no checkpoint at"),
@@ -324,14 +325,15 @@ def test_what_is_no_checkpoint_is_refused(tmp_path, trained_ss, spoil, told):
 
 def test_a_write_that_fails_leaves_the_old_checkpoint(tmp_path, monkeypatch):
     path = tmp_path / "checkpoint.pt"
-    save_checkpoint(path, {"learner": np.arange(3)})
+    rest = dict.fromkeys(("method", "config", "graph_hash", "model"), "")
+    save_checkpoint(path, {**rest, "learner": np.arange(3)})
 
     def full(descriptor):
         raise OSError("no space left")
 
     monkeypatch.setattr(checkpoint_module.os, "fsync", full)
     with pytest.raises(OSError, match="no space"):
-        save_checkpoint(path, {"learner": np.arange(1000)})
+        save_checkpoint(path, {**rest, "learner": np.arange(1000)})
     assert load_checkpoint(path)["learner"].tolist() == [0, 1, 2]
 
 
@@ -529,3 +531,58 @@ def test_reward_alone_learns_at_least_what_fixed_policies_reach(tmp_path):
     assert earned(agent, deterministic=True) >= 0.9999 * best
     assert learned > 0.97 * best
     assert learned > 1.05 * second  # which would not pass
+
+
+def test_diverging_training_is_an_error_and_its_weights_are_refused(tmp_path):
+    wild = config("GE", ppo=replace(TINY, lr=1e30))
+    with pytest.raises(ValueError, match=r"training diverged after .* steps: .*lower lr"):
+        train(wild, tmp_path / "wild")
+    train(config("GE"), tmp_path / "tame")
+    content = torch.load(tmp_path / "tame" / "checkpoint.pt", weights_only=True)
+    content["learner"]["weights"][0] = float("nan")
+    torch.save(content, tmp_path / "nan.pt")
+    with pytest.raises(ValueError, match="weights are not finite"):
+        load_agent(tmp_path / "nan.pt")
+
+
+def test_a_shield_keeps_its_threshold_when_it_goes_on(tmp_path):
+    made = config("Shield")
+    train(made, tmp_path, threshold=0.3)
+    train(replace(made, steps=made.steps + 1), tmp_path, resume=True)
+    assert load_agent(tmp_path / "checkpoint.pt")[0].threshold == 0.3
+    with pytest.raises(ValueError, match=r"threshold 0\.3, which cannot become 0\.4"):
+        train(replace(made, steps=made.steps + 1), tmp_path, resume=True, threshold=0.4)
+
+
+def test_what_is_wrong_with_a_config_leaves_no_folder(tmp_path):
+    for wrong in ({"regions": "foo"}, {"graph": str(tmp_path / "nofile.npz")}):
+        with pytest.raises((ValueError, OSError)):
+            train(config("GE", **wrong), tmp_path / "run")
+        assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize("part", ["config", "learner", "model", "graph_hash"])
+def test_a_checkpoint_without_a_part_is_damaged(tmp_path, part):
+    train(config("GE"), tmp_path)
+    content = torch.load(tmp_path / "checkpoint.pt", weights_only=True)
+    del content[part]
+    torch.save(content, tmp_path / "checkpoint.pt")
+    with pytest.raises(ValueError, match=f"damaged: it lacks {part}"):
+        load_agent(tmp_path / "checkpoint.pt")
+
+
+def test_a_checkpoint_of_other_numbers_is_named(tmp_path):
+    train(config("GE"), tmp_path)
+    content = torch.load(tmp_path / "checkpoint.pt", weights_only=True)
+    content["config"]["ppo"]["warmth"] = 3
+    torch.save(content, tmp_path / "checkpoint.pt")
+    with pytest.raises(ValueError, match="warmth"):
+        load_agent(tmp_path / "checkpoint.pt")
+
+
+def test_a_lost_log_is_named_instead_of_half_written(tmp_path):
+    made = config("GE")
+    train(made, tmp_path)
+    (tmp_path / "progress.csv").unlink()
+    with pytest.raises(ValueError, match=r"progress\.csv lacks rollouts"):
+        train(replace(made, steps=2 * made.steps), tmp_path, resume=True)

@@ -61,18 +61,26 @@ def load_agent(path: Path | str) -> tuple[Agent | Shield, TrainConfig]:
     Raises:
         ValueError: no checkpoint, another format, or the graph cannot be made again.
     """
-    content = load_checkpoint(path)
-    config = TrainConfig.from_dict(content["config"])
-    if config.network.hash != content["graph_hash"]:
-        raise ValueError(
-            f"{path} was trained on graph {content['graph_hash']}, but its config now gives "
-            f"{config.network.hash}; the graph file or the generator has changed"
-        )
+    content, config = load_run(path)
     agent = agent_of(content)
     shield = content.get("shield")
     if shield is None:
         return agent, config
     return Shield(agent, shield["threshold"], reference=shield["reference"]), config
+
+
+def load_run(path: Path | str) -> tuple[dict[str, Any], TrainConfig]:
+    """A checkpoint's content and config, whose graph must still be the one it was trained on."""
+    content = load_checkpoint(path)
+    config = TrainConfig.from_dict(content["config"])
+    if config.graph is not None and not Path(config.graph).exists():
+        raise ValueError(f"{path} was trained on {config.graph}, which is not there any more")
+    if config.network.hash != content["graph_hash"]:
+        raise ValueError(
+            f"{path} was trained on graph {content['graph_hash']}, but its config now gives "
+            f"{config.network.hash}; the graph file or the generator has changed"
+        )
+    return content, config
 
 
 def agent_of(content: Mapping[str, Any]) -> Agent:
@@ -85,6 +93,8 @@ def agent_of(content: Mapping[str, Any]) -> Agent:
             f"the checkpoint holds {len(weights)} weights, its networks need "
             f"{len(model.buffer.values)}"
         )
+    if not torch.isfinite(weights).all():
+        raise ValueError("the checkpoint's weights are not finite: its training diverged")
     model.buffer.values.copy_(weights)
     normaliser = Normaliser(model.inputs)
     normaliser.load(content["learner"]["normaliser"])

@@ -14,6 +14,8 @@ from rapo.core.version import VERSION
 
 FORMAT = 1
 """Of the file; another one is refused."""
+_PARTS = ("method", "config", "graph_hash", "model", "learner")
+"""Without these there is no policy."""
 
 
 def save_checkpoint(path: Path, content: Mapping[str, Any]) -> None:
@@ -21,7 +23,7 @@ def save_checkpoint(path: Path, content: Mapping[str, Any]) -> None:
 
     A kill at any moment leaves either the old file or the new one.
     """
-    packed = _packed({"format": FORMAT, "version": VERSION, **content})
+    packed = _packed({**content, "format": FORMAT, "version": VERSION})
     part = path.with_suffix(".part")
     with part.open("wb") as file:
         torch.save(packed, file)
@@ -42,15 +44,25 @@ def load_checkpoint(path: Path | str) -> dict[str, Any]:
     try:
         content = torch.load(path, map_location="cpu", weights_only=True)
     except Exception as error:  # zip, pickle and torch each have their own
-        raise ValueError(f"{path} is not a checkpoint of rapo, or is damaged: {error}") from error
+        raise ValueError(f"{path} is damaged, or not a checkpoint of rapo") from error
     if not isinstance(content, dict) or "format" not in content:
         raise ValueError(f"{path} is not a checkpoint of rapo")
+    lost = [name for name in _PARTS if name not in content]
+    if content["format"] == FORMAT and lost:
+        raise ValueError(f"{path} is damaged: it lacks {', '.join(lost)}")
     if content["format"] != FORMAT:
         raise ValueError(
             f"{path} has checkpoint format {content['format']} (rapo {content.get('version')}), "
             f"this rapo {VERSION} reads format {FORMAT}; train it again"
         )
     return content
+
+
+def replace_text(path: Path, text: str) -> None:
+    """Write a text file so that a kill leaves the old one or the new one."""
+    part = path.with_suffix(f".{os.getpid()}.part")
+    part.write_text(text, encoding="utf-8")
+    part.replace(path)
 
 
 def _packed(value: Any) -> Any:

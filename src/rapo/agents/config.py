@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from math import isfinite
 from typing import Any
@@ -64,6 +64,14 @@ class PPOConfig:
             raise ValueError(
                 f"dual_start must be at most dual_cap, got {self.dual_start} > {self.dual_cap}"
             )
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> PPOConfig:
+        """Build from a mapping that holds every field and nothing else."""
+        wrong = sorted(set(values) ^ {f.name for f in fields(cls)})
+        if wrong:
+            raise ValueError(f"unknown or missing numbers of PPO: {wrong}")
+        return cls(**values)
 
     @property
     def length(self) -> int:

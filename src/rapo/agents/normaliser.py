@@ -50,6 +50,8 @@ class Normaliser:
 
     def load(self, state: Mapping[str, Any]) -> None:
         """Take over a `state`."""
+        if set(state) != {"count", "mean", "square"}:
+            raise ValueError(f"a normaliser's state has count, mean and square, got {list(state)}")
         self.count = float(state["count"])
         self.mean = np.asarray(state["mean"], np.float64)
         self.square = np.asarray(state["square"], np.float64)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import isfinite
 from time import perf_counter
 from typing import Any
 
@@ -29,6 +30,12 @@ Float = npt.NDArray[np.float32]
 
 TRAINING_SEEDS = 2**40
 """Environments are seeded from here on; evaluations, with small seeds, meet other episodes."""
+
+
+_SAVED = (
+    "updates", "weights", "adam", "normaliser", "duals", "x", "memory", "forget", "env",
+)  # fmt: skip
+"""What a checkpoint holds of a learner."""
 
 
 @dataclass
@@ -211,6 +218,11 @@ class PPO:
                 misfit += float(error.square().mean())
                 model.critic.backward(error * (2 * config.value_coef / len(rows)))
                 norm = float(torch.linalg.vector_norm(self.buffer.gradient))
+                if not isfinite(norm):
+                    raise ValueError(
+                        f"training diverged after {self.steps:,} steps: the gradient is {norm}; "
+                        f"lower lr (now {config.lr:g})"
+                    )
                 if norm > config.max_grad_norm:
                     self.buffer.gradient.mul_(config.max_grad_norm / norm)
                 self.adam.step()
@@ -244,6 +256,9 @@ class PPO:
 
     def load(self, state: Mapping[str, Any]) -> None:
         """Take over what `save` gave, in a PPO made alike."""
+        lost = sorted(set(_SAVED) - set(state))
+        if lost:
+            raise ValueError(f"the checkpoint lacks {lost} and cannot be gone on with")
         self.updates = int(state["updates"])
         self.buffer.values.copy_(state["weights"])
         self.adam.state[self.buffer.values] = {k: v.clone() for k, v in state["adam"].items()}

@@ -14,7 +14,7 @@ from typing import Any
 import pandas as pd
 import torch
 
-from rapo.agents.checkpoint import load_checkpoint, save_checkpoint, unpacked
+from rapo.agents.checkpoint import load_checkpoint, replace_text, save_checkpoint, unpacked
 from rapo.agents.methods import METHODS, SHIELD_THRESHOLD
 from rapo.agents.ppo import PPO
 from rapo.agents.train_config import TrainConfig
@@ -67,12 +67,14 @@ def train(
             "and --match (a checkpoint of RAPO)"
         )
     torch.set_num_threads(1)
-    shield = _shield(config, threshold)
     writer = _event_writer() if tensorboard else None
+    learner = _learner(config)  # whatever is wrong with the config shows before a folder is made
+    shield = _shield(config, threshold)
     with locked(out):
         earlier = _earlier(config, out, resume)
-        learner = _learner(config)
-        (out / "config.json").write_text(json.dumps(config.to_dict(), indent=2) + "\n")
+        if earlier is not None and shield is not None:
+            shield = _same_shield(out, earlier["shield"], threshold)
+        replace_text(out / "config.json", json.dumps(config.to_dict(), indent=2) + "\n")
         if earlier is not None:
             state = earlier["learner"]
             learner.load({**state, "env": unpacked(state["env"])})
@@ -123,9 +125,12 @@ def _earlier(config: TrainConfig, out: Path, resume: bool) -> dict[str, Any] | N
         content = load_checkpoint(path)
         before = content["config"]
     else:  # cut before its first checkpoint
-        before = json.loads(plan.read_text())
+        try:
+            before = dict(json.loads(plan.read_text()))
+        except (ValueError, TypeError):
+            raise ValueError(f"{plan} is damaged; remove {out} and start again") from None
     now = config.to_dict()
-    if now["steps"] < before["steps"]:
+    if now["steps"] < before.get("steps", 0):
         raise ValueError(
             f"{out} was trained for {before['steps']} steps, which cannot become {now['steps']}"
         )
@@ -173,6 +178,16 @@ def _shield(config: TrainConfig, threshold: float | None) -> dict[str, float] | 
     return {"threshold": value, "reference": config.references()["sensitive_mass"]}
 
 
+def _same_shield(out: Path, before: dict[str, float], threshold: float | None) -> dict[str, float]:
+    """The shield of the run that goes on; another threshold is refused."""
+    if threshold is not None and threshold != before["threshold"]:
+        raise ValueError(
+            f"{out} has a shield with threshold {before['threshold']}, which cannot become "
+            f"{threshold}"
+        )
+    return before
+
+
 def _save(
     out: Path,
     config: TrainConfig,
@@ -212,7 +227,9 @@ def _summarise(
     """
     path = out / "summary.json"
     if updates == 0 and path.exists():
-        return dict(json.loads(path.read_text()))
+        earlier = dict(json.loads(path.read_text()))
+        if earlier["steps"] == learner.steps:
+            return earlier
     progress = pd.read_csv(out / "progress.csv")
     last = progress.tail(max(1, round(LAST_SHARE * len(progress))))
     budgets = {}
@@ -235,7 +252,7 @@ def _summarise(
         "steps_per_second": round(updates * config.ppo.rollout / seconds) if updates else None,
         "environment_share": round(learner.env_seconds / seconds, 4) if updates else None,
     }
-    path.write_text(json.dumps(summary, indent=2) + "\n")
+    replace_text(path, json.dumps(summary, indent=2) + "\n")
     return summary
 
 
@@ -260,9 +277,15 @@ class _Log:
     def __init__(self, out: Path, learner: PPO, writer: Any) -> None:
         self.path, updates = out / "progress.csv", learner.updates
         self.rows: list[dict[str, float]] = []
-        if self.path.exists():
-            kept = self.path.read_text().splitlines(keepends=True)[: 1 + updates] if updates else []
-            self.path.write_text("".join(kept))
+        kept: list[str] = []
+        if updates:
+            kept = self.path.read_text().splitlines(True) if self.path.exists() else []
+            if len(kept) <= updates:
+                raise ValueError(
+                    f"{self.path} lacks rollouts before the checkpoint's {updates}; restore it, or "
+                    "start again in another folder"
+                )
+        replace_text(self.path, "".join(kept[: 1 + updates]))
         self.fresh = updates == 0
         self.events: Any = None
         if writer is not None:

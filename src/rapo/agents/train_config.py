@@ -105,7 +105,7 @@ class TrainConfig:
         the step D steps ago, instead of 1/20 with PPO's own lambda.
         """
         ppo, unit = self.ppo, self.references()
-        carried = 1 - 1 / self.setting.delay
+        carried = min(1 - 1 / self.setting.delay, ppo.gamma)
         return [
             Constraint(
                 name=cost.name,
@@ -136,7 +136,7 @@ class TrainConfig:
             **{name: values[name] for name in _PLAIN},
             setting=Setting.from_dict(values["setting"]),
             params=FieldParams.from_dict(values["params"]),
-            ppo=PPOConfig(**values["ppo"]),
+            ppo=PPOConfig.from_dict(values["ppo"]),
         )
 
 

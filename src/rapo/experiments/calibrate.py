@@ -39,7 +39,7 @@ WIDE_GRAPHS = tuple(range(1000, 1012))
 """Graphs differ: the best settings of the screening are looked at again on these."""
 SECOND_LOOKS = 16
 TRAIN_GRAPHS = (1003, 1004, 1005)
-"""Others than the screening's, so that the trained round does not repeat its luck."""
+"""Others than the first screening's, so that the trained round does not repeat its luck."""
 TRAINED = ("GE", "DR", "PM-ST", "RAPO")
 BUDGETS = (0.8, 0.85, 0.9)
 ODDS_STD = 0.08
@@ -114,7 +114,7 @@ def screening_score(found: Mapping[str, float]) -> float:
     # DR and PM-ST keep .96: mostly moderate; the fixed Shield keeps .65: mostly conservative
     score += ((found["moderate_return"] - TABLE1["DR"]["ReplayRet"][0]) / 0.04) ** 2
     score += ((found["conservative_return"] - SHIELD_UTILITY) / 0.05) ** 2
-    return float(score)
+    return float(score) if np.isfinite(score) else float("inf")
 
 
 def trained_score(found: Mapping[str, Mapping[str, float]]) -> float:
@@ -244,8 +244,9 @@ def _screening(
             for i, values in enumerate(cloud):
                 point = dict(zip(names, map(float, values), strict=True))
                 key = f"{number}-{i}"
-                if key in log.known:
-                    done.append(log.known[key])
+                known = log.known.get(key)
+                if known is not None and known["point"] == point:
+                    done.append(known)
                 else:
                     waiting[workers.submit(_screened, point)] = (key, point)
             for future in as_completed(waiting):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ def evaluate_checkpoint(
     method: str | None = None,
     threshold: float | None = None,
     graph_hash: str | None = None,
+    expected: Mapping[str, int] | None = None,
     **options: Any,
 ) -> RSDResult:
     """Run RSD with the policy of a checkpoint on the graph it was trained on.
@@ -29,6 +31,7 @@ def evaluate_checkpoint(
             (off@rep, slow-decay, top-k and local for RAPO; Shield for GE).
         threshold: of a shield, instead of its own.
         graph_hash: the graph that the caller expects; another one is refused.
+        expected: the nodes and graph_seed that the caller expects.
         options: of `rapo.rsd.evaluate`.
     """
     policy, config = load_agent(path)
@@ -37,6 +40,13 @@ def evaluate_checkpoint(
             f"{path} was trained on graph {config.network.hash}, got graph {graph_hash}; leave "
             "--nodes, --graph-seed and --graph out to evaluate it on its own"
         )
+    for name, value in (expected or {}).items():
+        if config.graph is not None or getattr(config, name) != value:
+            trained = config.graph or f"{config.nodes} nodes, graph_seed {config.graph_seed}"
+            raise ValueError(
+                f"{path} was trained on {trained}, got {name} {value}; leave --nodes, --graph-seed "
+                "and --graph out to evaluate it on its own"
+            )
     row = method_named(config.method if method is None else method)
     if options.get("off_at_replay") and row.name == "RAPO":
         row = method_named("off@rep")

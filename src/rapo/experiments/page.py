@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Sequence
+from dataclasses import fields
 from html import escape
 from io import BytesIO
 from pathlib import Path
@@ -25,7 +26,9 @@ def write_page(sections: Sequence[Section], store: Store, out: Path) -> list[Pat
     html, summary = out / "report.html", out / "summary.md"
     html.write_text(_html(sections, claims, manifest, store), encoding="utf-8")
     summary.write_text(_markdown(sections, claims, manifest, store), encoding="utf-8")
-    pd.DataFrame([claim.__dict__ for claim in claims]).to_csv(out / "claims.csv", index=False)
+    columns = [field.name for field in fields(Claim)]
+    table = pd.DataFrame([claim.__dict__ for claim in claims], columns=columns)
+    table.to_csv(out / "claims.csv", index=False)
     return [html, summary]
 
 

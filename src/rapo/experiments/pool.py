@@ -7,8 +7,23 @@ from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from multiprocessing import get_context
+from multiprocessing.managers import SyncManager
+from threading import Thread
+from time import sleep
+from typing import Any
 
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+
+
+def end_with(parent: int) -> None:
+    """End this process soon after its parent: an orphan would train on and hold its folder."""
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            sleep(0.2)
+        os._exit(1)
+
+    Thread(target=watch, daemon=True).start()
 
 
 @contextmanager
@@ -16,7 +31,12 @@ def pool(jobs: int | None = None) -> Iterator[ProcessPoolExecutor]:
     """Fresh processes for tasks; default one per core. What waits is dropped on an error."""
     before = {name: os.environ.get(name) for name in THREADS}
     os.environ.update(dict.fromkeys(THREADS, "1"))  # children read it when they load NumPy
-    executor = ProcessPoolExecutor(jobs or os.cpu_count() or 1, mp_context=get_context("spawn"))
+    executor = ProcessPoolExecutor(
+        jobs or os.cpu_count() or 1,
+        mp_context=get_context("spawn"),
+        initializer=end_with,
+        initargs=(os.getpid(),),
+    )
     try:
         yield executor
     except BaseException:
@@ -29,3 +49,12 @@ def pool(jobs: int | None = None) -> Iterator[ProcessPoolExecutor]:
                 os.environ.pop(name, None)
             else:
                 os.environ[name] = value
+
+
+@contextmanager
+def channel() -> Iterator[Any]:
+    """A queue through which such processes tell the parent how far they are."""
+    manager = SyncManager(ctx=get_context("spawn"))
+    manager.start(end_with, (os.getpid(),))
+    with manager:
+        yield manager.Queue()

@@ -21,7 +21,7 @@ from rapo.core.validate import whole_number
 from rapo.core.version import VERSION
 from rapo.experiments.page import write_page
 from rapo.experiments.presets import Preset, preset_named
-from rapo.experiments.schedule import make_engine, needed, run_tasks
+from rapo.experiments.schedule import ENGINES, make_engine, needed, run_tasks
 from rapo.experiments.studies.section import Section, Store
 from rapo.experiments.tasks import Task
 
@@ -77,6 +77,13 @@ def reproduce(
     names = chosen_studies(what)
     preset = preset_named(preset_name)
     slots = whole_number("jobs", os.cpu_count() or 1 if jobs is None else jobs, 1)
+    if engine not in ENGINES:
+        raise ValueError(f"engine must be {' or '.join(ENGINES)}, got {engine!r}")
+    if what == "figures" and not (out / "manifest.json").exists():
+        raise ValueError(
+            f"{out} holds no finished study; rapo reproduce all --preset {preset.name} "
+            f"--out {out} makes them"
+        )
     with locked(out):
         claim_folder(out, preset)
         goals = [task for name in names for task in study(name).plan(preset)]
@@ -95,7 +102,7 @@ def reproduce(
         whole = [
             sections[names.index(n)] if n in names else study(n).analyse(store) for n in finished
         ]
-        write_sections(sections, out)
+        write_sections(whole, out)
         write_page(whole, store, out)
     return sections
 
@@ -163,7 +170,10 @@ def _run(
             )
             progress.update(bar, now=now)
 
-        run_tasks(goals, out, place, watch=watch)
+        try:
+            run_tasks(goals, out, place, watch=watch)
+        except RuntimeError as error:  # told in words: which tasks, and why
+            raise ValueError(str(error)) from error
 
 
 def write_sections(sections: Sequence[Section], out: Path) -> None:

@@ -82,10 +82,14 @@ def run_rsd(
             f"a checkpoint brings its own {', '.join(made_of)}, got {chosen}; see --method for "
             "what else it can be evaluated as"
         )
-    given = graph is not None or nodes is not None or graph_seed is not None
-    expected = _graph(nodes, graph_seed, graph).hash if given else None
+    expected = {"nodes": nodes, "graph_seed": graph_seed}
     return evaluate_checkpoint(
-        policy, method=method, threshold=threshold, graph_hash=expected, **options
+        policy,
+        method=method,
+        threshold=threshold,
+        expected={name: value for name, value in expected.items() if value is not None},
+        graph_hash=None if graph is None else Graph.load(graph).hash,
+        **options,
     )
 
 

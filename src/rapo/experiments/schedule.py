@@ -13,9 +13,10 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any, Protocol
 
-from rapo.experiments.pool import pool
+from rapo.experiments.pool import channel, pool
 from rapo.experiments.tasks import Task
 
+ENGINES = ("local", "ray")
 News = tuple[str, float]
 """Key of a running task and the share of it that is done."""
 
@@ -147,10 +148,8 @@ def run_one(task: Task, root: Path, put: Callable[[News], None]) -> None:
 @contextmanager
 def local_engine(jobs: int) -> Any:
     """An engine on `jobs` processes."""
-    from multiprocessing import get_context
-
-    with get_context("spawn").Manager() as manager, pool(jobs) as executor:
-        yield LocalEngine(executor, jobs, manager.Queue())
+    with channel() as news, pool(jobs) as executor:
+        yield LocalEngine(executor, jobs, news)
 
 
 def make_engine(name: str, jobs: int) -> AbstractContextManager[Engine]:

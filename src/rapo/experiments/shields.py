@@ -8,8 +8,8 @@ from typing import Any
 
 import pandas as pd
 
-from rapo.agents.agent import Agent, agent_of
-from rapo.agents.checkpoint import load_checkpoint, save_checkpoint
+from rapo.agents.agent import Agent, agent_of, load_run
+from rapo.agents.checkpoint import save_checkpoint
 from rapo.agents.methods import METHODS, SHIELD_THRESHOLD
 from rapo.agents.shield import Shield
 from rapo.agents.train import locked
@@ -54,10 +54,11 @@ def make_shield(
     Returns:
         The shield: threshold, reference, and for Shield-UM target, ReplayRet and whether matched.
     """
-    content = load_checkpoint(policy)
+    content, config = load_run(policy)
     if content["method"] != "GE":
         raise ValueError(f"a shield guards the policy of GE, got one of {content['method']}")
-    config = TrainConfig.from_dict(content["config"])
+    if (out / "checkpoint.pt").exists():
+        raise ValueError(f"{out / 'checkpoint.pt'} exists; choose another --out")
     shield: dict[str, Any] = {"reference": config.references()["sensitive_mass"]}
     if match is None:
         name = "Shield"
@@ -70,8 +71,6 @@ def make_shield(
             raise ValueError(f"Shield-UM tunes its threshold, got --threshold {threshold}")
         curve = _tune(content, config, match, shield, episodes, report)
     with locked(out):
-        if (out / "checkpoint.pt").exists():
-            raise ValueError(f"{out / 'checkpoint.pt'} exists; choose another --out")
         if curve is not None:
             curve.to_csv(out / "tuning.csv", index=False, float_format="%.6g")
         changed = {**content["config"], "method": METHODS[name].name}
@@ -92,13 +91,18 @@ def _tune(
 ) -> pd.DataFrame:
     """Find the threshold and put it, with how well it matches, into `shield`; the curve."""
     agent: Agent = agent_of(content)
-    other = load_checkpoint(match)
+    other, theirs = load_run(match)
     if other["method"] != "RAPO":
         raise ValueError(f"Shield-UM matches the return of RAPO, got {other['method']}")
     if other["graph_hash"] != content["graph_hash"]:
         raise ValueError(
             f"GE was trained on graph {content['graph_hash']}, RAPO on {other['graph_hash']}; "
             "match policies of one graph"
+        )
+    if (theirs.setting, theirs.params) != (config.setting, config.params):
+        raise ValueError(
+            "GE and RAPO were trained with other settings or field constants; their returns do "
+            "not compare"
         )
     rapo = evaluate_checkpoint(match, episodes=episodes, seed=HELD_OUT)
     replay = (1, 1, config.setting.horizons[2])

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -21,6 +20,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from rapo.agents.agent import load_agent
+from rapo.agents.checkpoint import replace_text
 from rapo.agents.methods import method_named
 from rapo.agents.shield import Shield
 from rapo.agents.train import train
@@ -206,9 +206,7 @@ class Evaluate:
         }
         path = self.piece(root)
         path.parent.mkdir(parents=True, exist_ok=True)
-        part = path.with_suffix(f".{os.getpid()}.part")
-        part.write_text(json.dumps(content) + "\n", encoding="utf-8")
-        part.replace(path)
+        replace_text(path, json.dumps(content) + "\n")
 
 
 Task = Train | Guard | Evaluate
@@ -265,7 +263,10 @@ def read_piece(task: Evaluate, root: Path) -> Piece:
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise ValueError(f"{path} is damaged ({error}); remove it and run again") from error
     if not whole:
-        raise ValueError(f"{path} is damaged: not {task.episodes} episodes of {task.key}")
+        raise ValueError(
+            f"{path} is damaged (not {task.episodes} episodes of {task.key}); remove it and run "
+            "again"
+        )
     config = task.policy.config
     frame.insert(0, "method", task.name)
     frame.insert(1, "nodes", config.nodes)

@@ -5,9 +5,8 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
+from concurrent.futures import FIRST_COMPLETED, wait
 from dataclasses import asdict, replace
-from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +19,7 @@ from rapo.agents.methods import Method, method_named
 from rapo.agents.train import train
 from rapo.agents.train_config import TrainConfig
 from rapo.core.validate import whole_number
+from rapo.experiments.pool import channel, pool
 from rapo.experiments.shields import make_shield
 
 Told = dict[str, float]
@@ -54,7 +54,7 @@ def train_from_words(
             "--nodes": nodes != 250, "--graph-seed": graph_seeds != "0", "--graph": graph,
             "--seed": seeds != "0", "--steps": steps != "2e6", "--regions": regions,
             "--budget": budget is not None, "--set": changes, "--resume": resume,
-            "--tensorboard": tensorboard,
+            "--tensorboard": tensorboard, "--jobs": jobs is not None,
         }  # fmt: skip
         idle = [name for name, used in given.items() if used]
         if idle:
@@ -62,7 +62,7 @@ def train_from_words(
         _guard(console, row, policy, match, threshold, out)
         return
     config = TrainConfig(
-        method=method, nodes=nodes, graph=None if graph is None else str(graph),
+        method=method, nodes=nodes, graph=None if graph is None else str(graph.resolve()),
         steps=parse_count("steps", steps), regions=regions,
     )  # fmt: skip
     config = with_changes(config, changes)
@@ -76,14 +76,17 @@ def train_from_words(
     if graph is not None and len({c.graph_seed for c in configs}) > 1:
         raise ValueError(f"--graph {graph} is one graph, got --graph-seed {graph_seeds}")
     folders = [run_folder(out, c, len(configs) > 1) for c in configs]
+    taken = [folder for folder in folders if (folder / "config.json").exists()]
+    if taken and not resume:
+        raise ValueError(f"{taken[0]} holds a run; go on with --resume, or choose another --out")
     rounded = config.updates * config.ppo.rollout
     console.print(
         f"{config.method}: {rounded:,} steps ({config.updates:,} x {config.ppo.rollout})",
         highlight=False,
     )
     found = train_all(
-        configs, folders, jobs=jobs or os.cpu_count() or 1, resume=resume, tensorboard=tensorboard,
-        threshold=threshold,
+        configs, folders, jobs=os.cpu_count() or 1 if jobs is None else jobs, resume=resume,
+        tensorboard=tensorboard, threshold=threshold,
     )  # fmt: skip
     for folder, summary in zip(folders, found, strict=True):
         _tell(console, folder, summary)
@@ -241,28 +244,20 @@ def _side_by_side(
     jobs: int,
     options: dict[str, Any],
 ) -> list[dict[str, Any]]:
-    context = get_context("spawn")
-    with context.Manager() as manager:
-        news = manager.Queue()
-        pool = ProcessPoolExecutor(min(jobs, len(configs)), mp_context=context)
-        try:
-            running = {
-                pool.submit(_one, i, config, folder, news, options): i
-                for i, (config, folder) in enumerate(zip(configs, folders, strict=True))
-            }
-            summaries: dict[int, dict[str, Any]] = {}
-            waiting = set(running)
-            while waiting:
-                while not news.empty():
-                    i, steps, told = news.get()
-                    bars[i](steps, told)
-                done, waiting = wait(waiting, timeout=0.2, return_when=FIRST_COMPLETED)
-                for future in done:
-                    summaries[running[future]] = future.result()
-        except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
-            raise
-        pool.shutdown()
+    with channel() as news, pool(min(jobs, len(configs))) as workers:
+        running = {
+            workers.submit(_one, i, config, folder, news, options): i
+            for i, (config, folder) in enumerate(zip(configs, folders, strict=True))
+        }
+        summaries: dict[int, dict[str, Any]] = {}
+        waiting = set(running)
+        while waiting:
+            while not news.empty():
+                i, steps, told = news.get()
+                bars[i](steps, told)
+            done, waiting = wait(waiting, timeout=0.2, return_when=FIRST_COMPLETED)
+            for future in done:
+                summaries[running[future]] = future.result()
     return [summaries[i] for i in range(len(configs))]
 
 
