@@ -20,6 +20,9 @@ from rapo.core.law import sample
 Float = npt.NDArray[np.floating[Any]]
 
 
+_MODEL = ("kind", "inputs", "actions", "signals", "hidden", "told")
+
+
 class Agent:
     """Tells the law of its actions; the memory of a recurrent one is cleared by `reset`.
 
@@ -86,7 +89,7 @@ def load_run(path: Path | str) -> tuple[dict[str, Any], TrainConfig]:
 def agent_of(content: Mapping[str, Any]) -> Agent:
     """The policy in a checkpoint's content."""
     made = content["model"]
-    model = Model(made["kind"], made["inputs"], made["actions"], made["signals"], made["hidden"])
+    model = Model(**{name: made[name] for name in _MODEL})
     weights = content["learner"]["weights"]
     if weights.shape != model.buffer.values.shape:
         raise ValueError(

@@ -12,7 +12,7 @@ import torch
 
 from rapo.core.version import VERSION
 
-FORMAT = 1
+FORMAT = 2
 """Of the file; another one is refused."""
 _PARTS = ("method", "config", "graph_hash", "model", "learner")
 """Without these there is no policy."""

@@ -38,20 +38,23 @@ class Model:
         inputs: entries of an observation, d.
         actions: how many.
         signals: outputs of the critic, the reward and each cost.
+        told: further entries that only the critic sees, such as the phase of the schedule.
         hidden: width of the layers; a memory has half as many entries, which gives the GRU about
             as many weights as the MLP it replaces.
     """
 
-    def __init__(self, kind: str, inputs: int, actions: int, signals: int, hidden: int) -> None:
+    def __init__(
+        self, kind: str, inputs: int, actions: int, signals: int, hidden: int, told: int = 0
+    ) -> None:
         if kind not in ("mlp", "gru"):
             raise ValueError(f"network must be mlp or gru, got {kind!r}")
-        self.kind, self.inputs, self.actions = kind, inputs, actions
+        self.kind, self.inputs, self.actions, self.told = kind, inputs, actions, told
         self.memory = max(1, hidden // 2) if kind == "gru" else 0
         policy = GRU if kind == "gru" else MLP
         self.buffer = Buffer(
             [
                 policy.shapes(inputs, self.memory or hidden, actions),
-                MLP.shapes(inputs + self.memory, hidden, signals),
+                MLP.shapes(inputs + self.memory + told, hidden, signals),
             ]
         )
         self.policy: Any = policy(*self.buffer.views[0])
@@ -68,7 +71,7 @@ class Model:
         return torch.zeros(episodes, self.memory)
 
     def act(self, x: Tensor, state: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Logits (N, A), the next memory, and what the critic sees (N, d + memory)."""
+        """Logits (N, A), the next memory, and what the critic sees of it all (N, d + memory)."""
         if self.kind == "mlp":
             return self.policy.forward(x), state, x
         logits, state = self.policy.step(x, state)

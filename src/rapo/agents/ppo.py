@@ -24,7 +24,7 @@ from rapo.agents.lagrangian import Constraint, Duals
 from rapo.agents.loss import CLIPPED, ENTROPY, KL, log_probability, policy_gradient
 from rapo.agents.model import Model, Seen
 from rapo.agents.normaliser import Normaliser
-from rapo.cascade.setting import DECAY
+from rapo.cascade.setting import DECAY, PHASES
 
 Float = npt.NDArray[np.float32]
 
@@ -33,7 +33,7 @@ TRAINING_SEEDS = 2**40
 
 
 _SAVED = (
-    "updates", "weights", "adam", "normaliser", "duals", "x", "memory", "forget", "env",
+    "updates", "weights", "adam", "normaliser", "duals", "x", "memory", "forget", "phase", "env",
 )  # fmt: skip
 """What a checkpoint holds of a learner."""
 
@@ -86,7 +86,12 @@ class PPO:
         self.env, self.config, self.constraints = env, config, tuple(constraints)
         size = int(env.single_observation_space.shape[0])
         actions = int(env.single_action_space.n)
-        self.model = Model(network, size, actions, 1 + len(self.constraints), config.hidden)
+        self.x, info = env.reset(seed=TRAINING_SEEDS + seed * config.envs)
+        # x does not tell Exposure from Replay or the washout, whose values differ widely: without
+        # the phase the critic's errors drown what an action earns. It is of no use to the policy.
+        self.phase = _phase(info, config.envs)
+        signals, told = 1 + len(self.constraints), self.phase.shape[1]
+        self.model = Model(network, size, actions, signals, config.hidden, told)
         self.model.initialise(seed)
         self.normaliser = Normaliser(size)
         self.duals = Duals(self.constraints, config.dual_lr, config.dual_start, config.dual_cap)
@@ -99,7 +104,6 @@ class PPO:
             if episode is None
             else (1 + np.arange(config.envs)) * episode // config.envs
         )
-        self.x, _ = env.reset(seed=TRAINING_SEEDS + seed * config.envs)
         self.state = self.model.start(config.envs)
         self.forget = np.ones(config.envs, np.bool_)
         self.env_seconds = 0.0
@@ -148,7 +152,7 @@ class PPO:
                 self.state = self.state * keep[t, :, None]
             states[t] = self.state
             scores, self.state, shown = model.act(torch.from_numpy(x[t]), self.state)
-            features.append(shown)
+            features.append(self._with_phase(shown, self.phase))
             logits[t] = scores.numpy()
             actions[t] = (logits[t] + noise[t]).argmax(axis=1)
             before = perf_counter()
@@ -158,12 +162,14 @@ class PPO:
             for k, constraint in enumerate(self.constraints):
                 signals[t, :, 1 + k] = info[constraint.key] * constraint.scale
             for n in np.flatnonzero(truncated[t]).tolist():
-                last[t, n] = self._features(info["final_obs"][n], n)
+                last[t, n] = self._features(info["final_obs"][n], self.phase[n], n)
+            self.phase = _phase(info, N)
             cut = (self.cuts == self.updates * T + t + 1) & ~(terminated[t] | truncated[t])
             if cut.any():
                 for n in np.flatnonzero(cut).tolist():
-                    last[t, n] = self._features(self.x[n], n)
+                    last[t, n] = self._features(self.x[n], self.phase[n], n)
                 self.x, info = self.env.reset(options={"reset_mask": cut})
+                self.phase = _phase(info, N)
                 truncated[t] |= cut
             self.forget = terminated[t] | truncated[t]
             if "phase" in info:  # the memory of a policy starts anew with Exposure and with Replay
@@ -172,6 +178,7 @@ class PPO:
         # values once per rollout, those after the last step and after truncations with them
         state = self.state * torch.from_numpy(~self.forget)[:, None]
         after = model.act(torch.from_numpy(self.normaliser(self.x)), state)[2]
+        after = self._with_phase(after, self.phase)
         ends = list(last)
         extra = [torch.from_numpy(np.stack([last[end] for end in ends]))] if ends else []
         flat = torch.cat(features)
@@ -234,10 +241,17 @@ class PPO:
             "value_loss": misfit / batches,
         }
 
-    def _features(self, x: Float, n: int) -> Float:
+    def _features(self, x: Float, phase: Float, n: int) -> Float:
         """What the critic sees of one more observation (d,) of environment n; memory unchanged."""
         seen = torch.from_numpy(self.normaliser(np.asarray(x, np.float32)[None]))
-        return np.asarray(self.model.act(seen, self.state[n : n + 1])[2].numpy()[0])
+        shown = self.model.act(seen, self.state[n : n + 1])[2]
+        return np.asarray(self._with_phase(shown, phase[None]).numpy()[0])
+
+    def _with_phase(self, shown: Tensor, phase: Float) -> Tensor:
+        """What the critic sees, (N, f + told)."""
+        if not self.model.told:
+            return shown
+        return torch.cat((shown, torch.from_numpy(phase)), dim=1)
 
     def save(self) -> dict[str, Any]:
         """Everything that evolves, between two rollouts; the environment's snapshot included."""
@@ -251,6 +265,7 @@ class PPO:
             "x": np.asarray(self.x).copy(),
             "memory": self.state.clone(),
             "forget": self.forget.copy(),
+            "phase": self.phase.copy(),
             "env": self.env.snapshot(),
         }
 
@@ -268,3 +283,11 @@ class PPO:
         self.x = np.asarray(state["x"]).copy()
         self.state = state["memory"].clone()
         self.forget = np.asarray(state["forget"]).copy()
+        self.phase = np.asarray(state["phase"]).copy()
+
+
+def _phase(info: Mapping[str, Any], envs: int) -> Float:
+    """(N, 3) which phase each environment is in, one-hot; (N, 0) where there are none."""
+    if "phase" not in info:
+        return np.empty((envs, 0), np.float32)
+    return np.asarray(np.eye(len(PHASES), dtype=np.float32)[info["phase"]])

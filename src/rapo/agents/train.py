@@ -210,6 +210,7 @@ def _save(
                 "actions": model.actions,
                 "signals": 1 + len(learner.constraints),
                 "hidden": config.ppo.hidden,
+                "told": model.told,
             },
             "constraints": [asdict(constraint) for constraint in learner.constraints],
             "shield": shield,
