@@ -235,6 +235,28 @@ def test_memory_is_forgotten_where_exposure_and_replay_begin_and_only_there(watc
     assert states[~begins].any(axis=-1).all()
 
 
+def test_the_critic_alone_is_told_the_phase(small_graph, short):
+    env = GraphDiffusionVectorEnv(
+        4, graph=small_graph, setting=short, deformation="off", autoreset_mode="SameStep"
+    )
+    steps = 2 * sum(short.horizons)  # an end inside the rollout, where the phase is still Replay
+    learner = PPO(env, PPOConfig(envs=4, rollout=4 * steps, minibatch=64, hidden=16))
+    assert learner.model.inputs == 5 and learner.model.told == 3
+    seen = []
+    step = env.step
+
+    def watching(actions):
+        seen.append(env.phase.copy())
+        return step(actions)
+
+    env.step = watching
+    features = collected(learner).features
+    assert features.shape == (4 * steps, 5 + 3)
+    shown = features[:, 5:].reshape(steps, 4, 3)
+    assert np.array_equal(shown.argmax(-1), np.array(seen)) and (shown.sum(-1) == 1).all()
+    assert set(np.unique(seen)) == {EXPOSURE, DECAY, REPLAY}
+
+
 @pytest.mark.parametrize(("network", "bptt"), [("mlp", 5), ("gru", 5), ("gru", 16), ("gru", 40)])
 @torch.no_grad()
 def test_pieces_of_a_rollout_tell_every_step_once_with_the_law_it_was_taken_by(network, bptt):
