@@ -1,0 +1,130 @@
+"""`GateConfig`: everything about a gate that an operator may choose."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from math import isfinite
+from typing import Any
+
+from rapo.core.params import FieldParams
+from rapo.core.validate import truth, whole_number
+
+FIXED = ("tick_seconds", "D", "D_max")
+"""Settings that give logged ticks their meaning; a gate keeps the ones it was made with."""
+
+_REALS: dict[str, tuple[float, float]] = {  # name: smallest (excluded), largest
+    "tick_seconds": (0.0, 1e7),
+    "max_harm": (0.0, 1e6),
+    "cap_source": (0.0, 1e6),
+    "cap_region": (0.0, 1e6),
+    "prior_exposures": (0.0, 1e9),
+    "unconfirmed_floor": (0.0, 1.0),
+    "saturation_psi": (0.0, 1.0),
+    "band_scar_mass": (0.0, 1e12),
+    "band_gating": (0.0, 1.0),
+    "band_saturated": (0.0, 1.0),
+    "band_reports": (0.0, 1e6),
+}
+_WHOLES = {"D": 0, "D_max": 0, "min_signals": 1, "min_sources": 1, "confirm_ticks": 1}
+
+
+@dataclass(frozen=True, slots=True)
+class GateConfig:
+    """Settings of a gate; validated, hashed into every snapshot.
+
+    >>> GateConfig(D=100).to_dict()["D"]
+    100
+    >>> GateConfig(D=100, D_max=50)
+    Traceback (most recent call last):
+    ValueError: D_max must be >= D = 100, got 50
+    """
+
+    params: FieldParams = field(default_factory=FieldParams)
+    """Constants of the fields; the paper's by default."""
+
+    tick_seconds: float = 60.0
+    """Seconds of one tick, the paper's step."""
+    D: int = 50
+    """Ticks after an exposure at which its harm counts. Reports may arrive in any order until
+    then; what comes later waits for a reviewer."""
+    D_max: int = 1440
+    """Ticks after which a report is refused."""
+
+    max_harm: float = 1.0
+    """Largest harm of one report; more is refused."""
+    normalise: bool = True
+    """Count harm per exposure, so that a region is not punished for being busy."""
+    prior_exposures: float = 10.0
+    """Exposures added to every region's count before dividing: one report on one exposure is not
+    a harm rate of 1."""
+    cap_source: float = 5.0
+    """Most harm that one reporter can put into one tick; more is scaled down to it."""
+    cap_region: float = 1.0
+    """Most (normalised) harm that one region can get in one tick."""
+
+    min_signals: int = 2
+    """Different signals that must agree before a region may scar."""
+    min_sources: int = 3
+    """Different reporters that must agree before a region may scar."""
+    confirm_ticks: int = 1440
+    """Ticks during which reports count towards such agreement, and a reviewer's word holds."""
+    unconfirmed_floor: float = 0.9
+    """Until a region is confirmed its trace alone cannot take its psi below this share."""
+    scar_ticks: int | None = None
+    """A scar expires this many ticks after it last grew; None for never (the paper)."""
+
+    saturation_psi: float = 0.5
+    """A decision whose every candidate has at most this psi is saturated: renormalising gives
+    the mass back, so the gate cannot help."""
+    band_scar_mass: float = 10.0
+    """Escalate when the sum of all scars exceeds this."""
+    band_gating: float = 0.5
+    """Escalate when decisions of a tick are moved by more than this total variation on average."""
+    band_saturated: float = 0.05
+    """Escalate when more than this share of a tick's decisions is saturated."""
+    band_reports: float = 6.0
+    """Escalate when a tick's reports exceed their moving mean by this many square roots of it."""
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.params, FieldParams):
+            raise ValueError(f"params must be FieldParams, got {self.params!r}")
+        for name, (low, high) in _REALS.items():
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, int | float):
+                raise ValueError(f"{name} must be a number, got {value!r}")
+            if not (isfinite(value) and low < value <= high):
+                raise ValueError(f"{name} must be in ({low:g}, {high:g}], got {value!r}")
+            object.__setattr__(self, name, float(value))
+        for name, least in _WHOLES.items():
+            object.__setattr__(self, name, whole_number(name, getattr(self, name), least, 10**9))
+        truth("normalise", self.normalise)
+        if self.scar_ticks is not None:
+            whole_number("scar_ticks", self.scar_ticks, 1, 10**9)
+        if self.D_max < self.D:
+            raise ValueError(f"D_max must be >= D = {self.D}, got {self.D_max}")
+
+    def to_dict(self) -> dict[str, Any]:
+        """As plain values, for the log and for TOML."""
+        values = {f.name: getattr(self, f.name) for f in fields(self)}
+        values["params"] = self.params.to_dict()
+        return values
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> GateConfig:
+        """Build from a mapping; an unknown name is an error, a missing one takes the default."""
+        known = [f.name for f in fields(cls)]
+        unknown = sorted(set(values) - set(known))
+        if unknown:
+            raise ValueError(f"unknown settings {unknown} of a gate; known are {known}")
+        given = dict(values)
+        if isinstance(given.get("params"), Mapping):
+            given["params"] = FieldParams.from_dict(given["params"])
+        return cls(**given)
+
+    def digest(self) -> str:
+        """SHA-256 of the settings, in hex."""
+        text = json.dumps(self.to_dict(), sort_keys=True, separators=(",", ":"))
+        return hashlib.sha256(text.encode()).hexdigest()

@@ -1,0 +1,209 @@
+"""Events of the log: what they are called, how they are written, what identifies them."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from struct import Struct
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+Region = int | str
+
+KINDS = (
+    "Decision", "Exposure", "HarmReport", "Confirm", "Override", "Rollback", "Allow",
+    "ConfigChange", "Tick", "Escalation",
+)  # fmt: skip
+"""Every kind of event; the log stores its number."""
+NUMBER = {name: number for number, name in enumerate(KINDS)}
+
+LONGEST_ID = 200
+"""Most characters of a region, source, key, signal, request or decision."""
+
+
+class Draft(NamedTuple):
+    """An event that has no position yet."""
+
+    kind: str
+    at: float
+    """Unix seconds at which the gate took it."""
+    key: str | None
+    """What makes it unique in the log, or None."""
+    digest: bytes
+    """Hash of what the caller sent: the same key with another body is refused."""
+    body: bytes
+
+
+class Event(NamedTuple):
+    """An event of the log."""
+
+    position: int
+    kind: str
+    at: float
+    key: str | None
+    digest: bytes
+    body: bytes
+
+    def data(self) -> dict[str, Any]:
+        """The body of every kind but Decision."""
+        value: dict[str, Any] = json.loads(self.body)
+        return value
+
+
+def key_of(kind: str, *parts: str) -> str:
+    """The unique key of an event: its kind and what names it, which cannot run together."""
+    return "\x1f".join((kind, *parts))
+
+
+def packed(value: Any) -> bytes:
+    """JSON that is the same for the same value."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False).encode()
+
+
+def digest_of(body: bytes) -> bytes:
+    """16 bytes that stand for what a caller sent."""
+    return hashlib.blake2b(body, digest_size=16).digest()
+
+
+@dataclass(frozen=True, slots=True)
+class DecisionBody:
+    """What a decision was made of. n candidates, in the order of the request."""
+
+    regions: npt.NDArray[np.int64] | list[str]
+    """Region of each candidate."""
+    p: npt.NDArray[np.float64]
+    """Proposed distribution, (n,)."""
+    psi: npt.NDArray[np.float64]
+    """Conductance of each candidate, (n,)."""
+    passed: float
+    """`Z = sum p psi / sum p`."""
+    tick: int
+    revision: int
+    enforced: bool
+    """False in shadow mode: `p` was served."""
+    stimulus: str | None = None
+
+    @property
+    def served(self) -> npt.NDArray[np.float64]:
+        """The distribution that was served, (n,), summing to 1."""
+        weight = self.p * self.psi if self.enforced else self.p
+        return np.asarray(weight / weight.sum())
+
+    @property
+    def gated(self) -> npt.NDArray[np.float64]:
+        """The distribution under the gate, served or not."""
+        weight = self.p * self.psi
+        return np.asarray(weight / weight.sum())
+
+    def ids(self) -> list[Region]:
+        """Regions as plain values."""
+        given = self.regions
+        return list(given) if isinstance(given, list) else list(given.tolist())
+
+
+_HEAD = Struct("<BBqqdiii")  # version, flags, tick, revision, Z, candidates, bytes of ids, stimulus
+_ENFORCED, _TEXT, _DEFORMED, _STIMULUS = 1, 2, 4, 8
+
+
+def pack_decision(body: DecisionBody) -> bytes:
+    """A decision as bytes: 16 per candidate with integer regions, 8 more where psi is not 1."""
+    text = isinstance(body.regions, list)
+    ids = json.dumps(body.regions).encode() if text else np.asarray(body.regions).tobytes()
+    deformed = body.passed != 1.0
+    stimulus = b"" if body.stimulus is None else body.stimulus.encode()
+    flags = (
+        _ENFORCED * body.enforced
+        | _TEXT * text
+        | _DEFORMED * deformed
+        | _STIMULUS * (body.stimulus is not None)
+    )
+    head = _HEAD.pack(
+        1, flags, body.tick, body.revision, body.passed, body.p.size, len(ids), len(stimulus)
+    )
+    psi = body.psi.tobytes() if deformed else b""
+    return b"".join((head, ids, body.p.tobytes(), psi, stimulus))
+
+
+def unpack_decision(body: bytes) -> DecisionBody:
+    """What `pack_decision` packed."""
+    version, flags, tick, revision, passed, n, id_bytes, _ = _HEAD.unpack_from(body)
+    if version != 1:
+        raise ValueError(f"a decision of format {version}; this version of rapo reads format 1")
+    at = _HEAD.size
+    ids = body[at : at + id_bytes]
+    regions: npt.NDArray[np.int64] | list[str] = (
+        json.loads(ids) if flags & _TEXT else np.frombuffer(ids, np.int64)
+    )
+    at += id_bytes
+    p = np.frombuffer(body, np.float64, n, at)
+    at += 8 * n
+    psi = np.frombuffer(body, np.float64, n, at) if flags & _DEFORMED else np.ones(n)
+    at += 8 * n if flags & _DEFORMED else 0
+    stimulus = body[at:].decode() if flags & _STIMULUS else None
+    return DecisionBody(regions, p, psi, passed, tick, revision, bool(flags & _ENFORCED), stimulus)
+
+
+def decision_key(decision_id: str) -> str:
+    """Unique key of a decision in the log."""
+    return key_of("d", decision_id)
+
+
+def exposure_key(decision_id: str) -> str:
+    """Unique key of what a decision really showed."""
+    return key_of("x", decision_id)
+
+
+def report_key(source: str, key: str) -> str:
+    """Unique key of a report."""
+    return key_of("r", source, key)
+
+
+def checked_word(name: str, value: Any, longest: int = LONGEST_ID) -> str:
+    """`value` if it is a string that can be stored, shown and put into a key."""
+    if not isinstance(value, str) or not value or len(value) > longest:
+        got = (
+            f"{value[:40]!r}… of {len(value)}" if isinstance(value, str) and value else repr(value)
+        )
+        raise ValueError(f"{name} must be a string of 1 to {longest} characters, got {got}")
+    if not value.isprintable():
+        raise ValueError(f"{name} must be printable, got {value!r}")
+    return value
+
+
+def checked_region(value: Any) -> Region:
+    """`value` as a region: a string or a 64-bit integer."""
+    if isinstance(value, str):
+        return checked_word("a region", value)
+    if isinstance(value, int | np.integer) and not isinstance(value, bool):
+        if -(2**63) <= value < 2**63:
+            return int(value)
+        raise ValueError(f"a region must fit 64 bits, got {value}")
+    raise ValueError(f"a region must be a string or an integer, got {value!r}")
+
+
+def checked_regions(values: Any) -> npt.NDArray[np.int64] | list[str]:
+    """Candidates' regions: an integer array, or a list of strings; not a mixture."""
+    if isinstance(values, np.ndarray):
+        if values.dtype.kind in "iu" and values.ndim == 1 and values.size:
+            if values.dtype == np.uint64 and values.max() >= 2**63:
+                raise ValueError(f"a region must fit 64 bits, got {values.max()}")
+            return values.astype(np.int64, copy=False)
+        if values.dtype.kind in "USO" and values.ndim == 1:
+            values = values.tolist()
+    if not isinstance(values, Sequence) or isinstance(values, str | bytes) or not len(values):
+        raise ValueError(f"regions must be a non-empty list, got {values!r:.80}")
+    first = values[0]
+    if isinstance(first, str):
+        if not all(type(v) is str for v in values):
+            raise ValueError("regions must be all strings or all integers, got both")
+        for value in set(values):
+            checked_word("a region", value)
+        return list(values)
+    checked = [checked_region(v) for v in values]
+    if not all(isinstance(v, int) for v in checked):
+        raise ValueError("regions must be all strings or all integers, got both")
+    return np.array(checked, np.int64)

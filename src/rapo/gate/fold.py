@@ -1,0 +1,249 @@
+"""The fold: what attributed reports make of `G` and `H`, tick by tick, for every region.
+
+Harm is a whole number of `UNIT`s: sums are exact, so they do not depend on the order of arrival.
+Only live regions are stepped, with the core's own functions; a region that nothing can change any
+more costs nothing. No closed form is used: every tick is the paper's step.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from rapo.core.fields import next_scar, next_trace, psi_of
+from rapo.core.jit import kernel
+from rapo.gate.config import GateConfig
+
+UNIT = 2**32
+"""Fixed-point one: harm 1, or the whole of one decision's exposure."""
+
+NEVER = -1
+"""Tick of what has not happened."""
+
+ROW = np.dtype(
+    [
+        ("tick", np.int64),  # at which it counts
+        ("report", np.int64),  # position in the log
+        ("amount", np.int64),  # harm x attribution weight, in UNITs
+        ("exposure", np.int64),  # of the region in the tick of exposure, in UNITs
+        ("at", np.float64),  # Unix seconds, as reported
+        ("region", np.int32),
+        ("source", np.int32),
+        ("signal", np.int32),
+        ("by_source", np.int32),  # number of the pair (region, source)
+        ("by_signal", np.int32),  # number of the pair (region, signal)
+        ("rolled_back", np.bool_),
+        ("use", np.bool_),  # neither rolled back nor of a region on the allow-list
+        ("dG", np.float64),  # what it added to the trace
+    ],
+    align=True,
+)
+"""One report's share in one region."""
+
+Rows = npt.NDArray[np.void]
+
+
+@kernel
+def _fold(
+    rows: Any, at: int, trail: int, tick: int, until: int, G: Any, H: Any, grown: Any, live: Any,
+    is_live: Any, alive: int, sources: Any, signals: Any, last_source: Any, last_signal: Any,
+    confirmed_until: Any, inflow: Any, exposure: Any, per_source: Any, keep: float, alpha: float,
+    delta: float, eta: float, tau: float, cap_source: float, cap_region: float, prior: float,
+    normalise: bool, min_sources: int, min_signals: int, window: int, lifetime: int,
+) -> tuple[int, int, int]:  # fmt: skip
+    """Step `tick + 1 .. until`; returns the next row, the next row to expire, regions alive."""
+    n = rows.shape[0]
+    while tick < until:
+        if alive == 0:  # nothing to decay: go on where the next report counts
+            following = rows[at].tick if at < n else until
+            tick = min(max(tick, following - 1), until)
+            if tick == until:
+                break
+        tick += 1
+        while trail < n and rows[trail].tick <= tick - window:
+            row = rows[trail]
+            if row.use:
+                if last_source[row.by_source] == row.tick:
+                    last_source[row.by_source] = NEVER
+                    sources[row.region] -= 1
+                if last_signal[row.by_signal] == row.tick:
+                    last_signal[row.by_signal] = NEVER
+                    signals[row.region] -= 1
+            trail += 1
+        first = at
+        while at < n and rows[at].tick == tick:
+            if rows[at].use:
+                per_source[rows[at].source] += rows[at].amount
+            at += 1
+        for i in range(first, at):
+            row = rows[i]
+            rows[i].dG = 0.0
+            if not row.use or row.amount == 0:
+                continue
+            taken, total = float(row.amount), float(per_source[row.source])
+            if total > cap_source:
+                taken = np.floor(taken * cap_source / total)
+            rows[i].dG = taken  # completed below, once the region's sum is known
+            inflow[row.region] += np.int64(taken)
+            exposure[row.region] = max(exposure[row.region], row.exposure)
+            if last_source[row.by_source] == NEVER:
+                sources[row.region] += 1
+            last_source[row.by_source] = tick
+            if last_signal[row.by_signal] == NEVER:
+                signals[row.region] += 1
+            last_signal[row.by_signal] = tick
+            if not is_live[row.region]:
+                is_live[row.region] = True
+                live[alive] = row.region
+                alive += 1
+        for i in range(first, at):
+            row = rows[i]
+            if row.dG > 0:
+                total = float(inflow[row.region])
+                rows[i].dG = (
+                    alpha
+                    * _harm(total, exposure[row.region], cap_region, prior, normalise)
+                    * (row.dG / total)
+                )
+            per_source[row.source] = 0
+        kept = 0
+        for j in range(alive):
+            r = live[j]
+            trace, scar = G[r], H[r]
+            sure = sources[r] >= min_sources and signals[r] >= min_signals
+            sure = sure or tick <= confirmed_until[r]
+            H[r] = next_scar(scar, trace, delta, eta if sure else 0.0, tau)
+            if sure and eta > 0 and trace > tau:
+                grown[r] = tick
+            if lifetime > 0 and H[r] > 0 and tick - grown[r] >= lifetime:
+                H[r] = 0.0
+            harm = _harm(float(inflow[r]), exposure[r], cap_region, prior, normalise)
+            G[r] = next_trace(trace, alpha * harm, keep)
+            inflow[r] = 0
+            exposure[r] = 0
+            if G[r] > 0 or (H[r] > 0 and (delta < 1 or lifetime > 0)):
+                live[kept] = r
+                kept += 1
+            else:
+                is_live[r] = False
+        alive = kept
+    # what expires while nothing lives: a later tick must not find it counted
+    while trail < n and rows[trail].tick <= until - window:
+        row = rows[trail]
+        if row.use:
+            if last_source[row.by_source] == row.tick:
+                last_source[row.by_source] = NEVER
+                sources[row.region] -= 1
+            if last_signal[row.by_signal] == row.tick:
+                last_signal[row.by_signal] = NEVER
+                signals[row.region] -= 1
+        trail += 1
+    return at, trail, alive
+
+
+@kernel
+def _harm(total: float, exposed: int, cap: float, prior: float, normalise: bool) -> float:
+    """Harm of a region in a tick from its sum in UNITs: a rate per exposure, or the sum."""
+    value = total / UNIT
+    if normalise:
+        value = value / (exposed / UNIT + prior)
+    return min(value, cap)
+
+
+@kernel
+def _psi(
+    tick: int, G: Any, H: Any, sources: Any, signals: Any, confirmed_until: Any, min_sources: int,
+    min_signals: int, w_G: float, w_H: float, psi_min: float, floor: float, out: Any, sure_out: Any,
+) -> None:  # fmt: skip
+    """Psi of every region; the trace of an unconfirmed one takes it down by `floor` at most."""
+    for r in range(G.size):
+        sure = sources[r] >= min_sources and signals[r] >= min_signals
+        sure = sure or tick <= confirmed_until[r]
+        value = psi_of(G[r], H[r], w_G, w_H, psi_min)
+        if not sure:
+            value = max(value, floor * psi_of(0.0, H[r], w_G, w_H, psi_min), psi_min)
+        out[r] = value
+        sure_out[r] = sure
+
+
+class Fold:
+    """The fields of all regions at a tick, and what is needed to go on from there.
+
+    Arrays have one element per region unless said otherwise and grow with the registry.
+    """
+
+    def __init__(self, tick: int) -> None:
+        self.start = tick
+        self.tick = tick
+        self.at = 0
+        """Rows that have counted."""
+        self.trail = 0
+        """Rows whose agreement has expired."""
+        self.alive = 0
+        self.G = np.zeros(0)
+        self.H = np.zeros(0)
+        self.grown = np.zeros(0, np.int64)
+        """Tick in which the scar last grew."""
+        self.confirmed_until = np.zeros(0, np.int64)
+        """Tick until which a reviewer's confirmation holds."""
+        self.sources = np.zeros(0, np.int32)
+        """Different reporters within the window."""
+        self.signals = np.zeros(0, np.int32)
+        self._live = np.zeros(0, np.int32)
+        self._is_live = np.zeros(0, np.bool_)
+        self._inflow = np.zeros(0, np.int64)
+        self._exposure = np.zeros(0, np.int64)
+        self._per_source = np.zeros(0, np.int64)  # (sources,)
+        self._last_source = np.zeros(0, np.int64)  # (pairs,)
+        self._last_signal = np.zeros(0, np.int64)  # (pairs,)
+
+    def grow(self, regions: int, sources: int, by_source: int, by_signal: int) -> None:
+        """Make room; new elements are those of a region that nobody reported."""
+        if regions > self.G.size:
+            size = max(regions, 2 * self.G.size)
+            for name in ("G", "H", "sources", "signals", "_live", "_is_live", "_inflow",
+                         "_exposure"):  # fmt: skip
+                setattr(self, name, _grown(getattr(self, name), size, 0))
+            for name in ("grown", "confirmed_until"):
+                setattr(self, name, _grown(getattr(self, name), size, NEVER))
+        for name, count, fill in (
+            ("_per_source", sources, 0),
+            ("_last_source", by_source, NEVER),
+            ("_last_signal", by_signal, NEVER),
+        ):
+            array = getattr(self, name)
+            if count > array.size:
+                setattr(self, name, _grown(array, max(count, 2 * array.size), fill))
+
+    def run(self, rows: Rows, until: int, config: GateConfig) -> None:
+        """Go on to the tick `until`; `rows` are sorted by tick and hold everything due by then."""
+        p = config.params
+        self.at, self.trail, self.alive = _fold(
+            rows, self.at, self.trail, self.tick, until, self.G, self.H, self.grown, self._live,
+            self._is_live, self.alive, self.sources, self.signals, self._last_source,
+            self._last_signal, self.confirmed_until, self._inflow, self._exposure,
+            self._per_source, 1 - p.lam, p.alpha, p.delta, p.eta, p.tau,
+            config.cap_source * UNIT, config.cap_region, config.prior_exposures, config.normalise,
+            config.min_sources, config.min_signals, config.confirm_ticks, config.scar_ticks or 0,
+        )  # fmt: skip
+        self.tick = max(self.tick, until)
+
+    def conductance(self, config: GateConfig) -> tuple[npt.NDArray[np.float64], npt.NDArray[Any]]:
+        """Psi of every region, and whether it is confirmed."""
+        p = config.params
+        psi, sure = np.ones(self.G.size), np.zeros(self.G.size, np.bool_)
+        _psi(
+            self.tick, self.G, self.H, self.sources, self.signals, self.confirmed_until,
+            config.min_sources, config.min_signals, p.w_G, p.w_H, p.psi_min,
+            config.unconfirmed_floor, psi, sure,
+        )  # fmt: skip
+        return psi, sure
+
+
+def _grown(array: npt.NDArray[Any], size: int, fill: int) -> npt.NDArray[Any]:
+    """A longer copy; arrays handed out before stay as they were."""
+    longer = np.full(size, fill, array.dtype)
+    longer[: array.size] = array
+    return longer

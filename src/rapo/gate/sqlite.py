@@ -1,0 +1,261 @@
+"""The embedded store: SQLite with WAL and `synchronous=FULL`, one writer that owns checkpoints."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import sqlite3
+import threading
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+
+from rapo.gate.events import KINDS, NUMBER, Draft, Event
+from rapo.gate.fold import ROW, Rows
+from rapo.gate.store import StoreError
+
+APPLICATION = 0x5261706F  # "Rapo", in the file's header
+SCHEMA = 1
+SAFE_SQLITE = (3, 51, 3)
+"""Older versions can corrupt a WAL that two connections reset at once; ours has one that does."""
+_CHUNK = 500
+"""Keys of one query."""
+
+_TABLES = """
+CREATE TABLE events (
+    position INTEGER PRIMARY KEY, kind INTEGER NOT NULL, at REAL NOT NULL,
+    key TEXT, digest BLOB NOT NULL, body BLOB NOT NULL);
+CREATE UNIQUE INDEX events_by_key ON events (key) WHERE key IS NOT NULL;
+CREATE INDEX events_by_kind ON events (kind, position) WHERE kind != 2;
+CREATE TABLE snapshots (position INTEGER PRIMARY KEY, data BLOB NOT NULL, rows INTEGER NOT NULL);
+CREATE TABLE ledger (first_row INTEGER PRIMARY KEY, rows BLOB NOT NULL);
+"""
+
+
+class SqliteStore:
+    """A log in one file. One process writes; others may read it meanwhile.
+
+    Args:
+        address: path of the file.
+        create: make the file if there is none.
+        read_only: do not take the writer's place.
+    """
+
+    shared = False
+
+    def __init__(self, address: str, *, create: bool = True, read_only: bool = False) -> None:
+        self.address, self.read_only = str(address), read_only
+        path = Path(address)
+        if not path.exists() and (read_only or not create):
+            raise FileNotFoundError(f"there is no gate at {address}; rapo gate init makes one")
+        if not path.parent.is_dir():
+            raise FileNotFoundError(f"there is no folder {path.parent} for a gate")
+        self._lock_file = None if read_only else _take_place(path)
+        self._reads = threading.local()
+        self._readers: list[sqlite3.Connection] = []
+        self._writer: sqlite3.Connection | None = None
+        try:
+            if not read_only:
+                self._writer = self._open_writer()
+            self._check(self._reader())
+        except BaseException:
+            self.close()
+            raise
+
+    def _open_writer(self) -> sqlite3.Connection:
+        if sqlite3.sqlite_version_info < SAFE_SQLITE:
+            warnings.warn(
+                f"SQLite {sqlite3.sqlite_version} can damage a log that two connections checkpoint "
+                "at once; this gate has one that does. Do not checkpoint the file from elsewhere.",
+                stacklevel=4,
+            )
+        writer = sqlite3.connect(self.address, isolation_level=None, check_same_thread=False)
+        try:
+            self._check_foreign(writer)
+            writer.execute("PRAGMA journal_mode=WAL")
+            writer.execute("PRAGMA synchronous=FULL")
+            writer.execute("PRAGMA wal_autocheckpoint=4000")
+            if writer.execute("PRAGMA user_version").fetchone()[0] == 0:
+                marks = f"PRAGMA application_id={APPLICATION};PRAGMA user_version={SCHEMA};"
+                writer.executescript(f"BEGIN IMMEDIATE;{_TABLES}{marks}COMMIT;")
+        except BaseException:
+            writer.close()
+            raise
+        return writer
+
+    def _check_foreign(self, connection: sqlite3.Connection) -> None:
+        """Refuse a file that is something else before anything of it is changed."""
+        try:
+            mark = connection.execute("PRAGMA application_id").fetchone()[0]
+            tables = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
+        except sqlite3.DatabaseError as error:
+            raise ValueError(f"{self.address} is not a gate: {error}") from error
+        if mark != APPLICATION and tables:
+            raise ValueError(f"{self.address} is a database of something else, not a gate")
+
+    def _check(self, connection: sqlite3.Connection) -> None:
+        try:
+            mark = connection.execute("PRAGMA application_id").fetchone()[0]
+            version = connection.execute("PRAGMA user_version").fetchone()[0]
+        except sqlite3.DatabaseError as error:
+            raise ValueError(f"{self.address} is not a gate: {error}") from error
+        if mark != APPLICATION:
+            raise ValueError(f"{self.address} is a database of something else, not a gate")
+        if version != SCHEMA:
+            raise ValueError(
+                f"{self.address} has schema {version}, this version of rapo reads {SCHEMA}"
+            )
+
+    def _reader(self) -> sqlite3.Connection:
+        """This thread's own read-only connection; it never checkpoints."""
+        reader: sqlite3.Connection | None = getattr(self._reads, "connection", None)
+        if reader is None:
+            uri = f"{Path(self.address).resolve().as_uri()}?mode=ro"
+            reader = sqlite3.connect(uri, uri=True, isolation_level=None, check_same_thread=False)
+            self._reads.connection = reader
+            self._readers.append(reader)
+        return reader
+
+    @contextmanager
+    def appending(self) -> Iterator[_Transaction]:
+        """One transaction of the writer; a failure leaves the log as it was."""
+        writer = self._writer
+        if writer is None:
+            raise StoreError(f"{self.address} is open for reading only")
+        try:
+            writer.execute("BEGIN IMMEDIATE")
+            yield _Transaction(writer)
+            writer.execute("COMMIT")
+        except sqlite3.Error as error:
+            _undo(writer)
+            raise StoreError(f"{self.address}: {error}; nothing was acknowledged") from error
+        except BaseException:
+            _undo(writer)
+            raise
+
+    def read(
+        self, after: int, limit: int, kinds: Sequence[str] = (), newest: bool = False
+    ) -> list[Event]:
+        """Up to `limit` events after a position."""
+        numbers = [NUMBER[kind] for kind in kinds]
+        chosen = f" AND kind IN ({','.join('?' * len(numbers))})" if numbers else ""
+        order = "DESC" if newest else "ASC"
+        rows = self._reader().execute(
+            "SELECT position, kind, at, key, digest, body FROM events WHERE position > ?"
+            f"{chosen} ORDER BY position {order} LIMIT ?",
+            (after, *numbers, limit),
+        )
+        return [_event(row) for row in rows]
+
+    def find(self, keys: Sequence[str]) -> dict[str, Event]:
+        """Events by unique key."""
+        return _find(self._reader(), keys)
+
+    def last(self) -> int:
+        """Position of the newest event."""
+        return int(self._reader().execute("SELECT max(position) FROM events").fetchone()[0] or 0)
+
+    def save_snapshot(self, position: int, data: bytes, rows: Rows, first_row: int) -> None:
+        """Keep a snapshot; the ledger's earlier rows are there already."""
+        with self.appending() as transaction:
+            run = transaction.connection.execute
+            run("DELETE FROM ledger WHERE first_row >= ?", (first_row,))
+            if rows.size:
+                run("INSERT INTO ledger VALUES (?, ?)", (first_row, rows.tobytes()))
+            run("DELETE FROM snapshots")
+            run("INSERT INTO snapshots VALUES (?, ?, ?)", (position, data, first_row + rows.size))
+
+    def load_snapshot(self) -> tuple[bytes, Rows] | None:
+        """The newest snapshot and its ledger."""
+        run = self._reader().execute
+        row = run("SELECT data, rows FROM snapshots ORDER BY position DESC LIMIT 1").fetchone()
+        if row is None:
+            return None
+        pieces = run("SELECT rows FROM ledger WHERE first_row < ? ORDER BY first_row", (row[1],))
+        data = b"".join(piece for (piece,) in pieces)
+        return row[0], np.frombuffer(data[: len(data) // ROW.itemsize * ROW.itemsize], ROW)
+
+    def integrity(self) -> str:
+        """SQLite's own check of the file."""
+        return str(self._reader().execute("PRAGMA integrity_check").fetchone()[0])
+
+    def close(self) -> None:
+        """Close every connection, the writer last, and give the place up."""
+        for reader in self._readers:
+            reader.close()
+        self._readers = []
+        self._reads = threading.local()
+        if self._writer is not None:
+            self._writer.close()
+            self._writer = None
+        if self._lock_file is not None:
+            self._lock_file.close()
+            self._lock_file = None
+
+
+class _Transaction:
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self.connection = connection
+
+    def tail(self, after: int) -> Iterator[Event]:
+        """Nobody else appends to this file."""
+        return iter(())
+
+    def find(self, keys: Sequence[str]) -> dict[str, Event]:
+        return _find(self.connection, keys)
+
+    def append(self, drafts: Sequence[Draft]) -> list[Event]:
+        last = self.connection.execute("SELECT max(position) FROM events").fetchone()[0] or 0
+        events = [Event(last + 1 + i, *draft) for i, draft in enumerate(drafts)]
+        self.connection.executemany(
+            "INSERT INTO events VALUES (?, ?, ?, ?, ?, ?)",
+            [(e.position, NUMBER[e.kind], *e[2:]) for e in events],
+        )
+        return events
+
+
+def _event(row: tuple[Any, ...]) -> Event:
+    return Event(row[0], KINDS[row[1]], *row[2:])
+
+
+def _find(connection: sqlite3.Connection, keys: Sequence[str]) -> dict[str, Event]:
+    found = {}
+    for start in range(0, len(keys), _CHUNK):
+        part = keys[start : start + _CHUNK]
+        rows = connection.execute(
+            "SELECT position, kind, at, key, digest, body FROM events "
+            f"WHERE key IN ({','.join('?' * len(part))})",
+            part,
+        )
+        found.update({row[3]: _event(row) for row in rows})
+    return found
+
+
+def _undo(writer: sqlite3.Connection) -> None:
+    try:
+        if writer.in_transaction:
+            writer.execute("ROLLBACK")
+    except sqlite3.Error:
+        pass  # the first error is the one to tell; the log is read again before it is used
+
+
+def _take_place(path: Path) -> IO[str]:
+    """Become the file's one writer, or say who is."""
+    file = open(f"{path}.lock", "a+")  # noqa: SIM115 - held until the store closes
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        file.seek(0)
+        holder = file.read().strip() or "another process"
+        file.close()
+        raise StoreError(
+            f"{path} is being written by {holder}; use its HTTP API, or stop it first"
+        ) from None
+    file.truncate(0)
+    file.write(f"process {os.getpid()}")
+    file.flush()
+    return file

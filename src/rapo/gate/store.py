@@ -1,0 +1,86 @@
+"""Where the log lives: what a store must offer, and opening one by its address."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager
+from typing import Protocol
+
+from rapo.gate.events import Draft, Event
+from rapo.gate.fold import Rows
+
+
+class StoreError(OSError):
+    """The store failed; nothing of the batch in hand was acknowledged."""
+
+
+class Appending(Protocol):
+    """An open transaction of the one appender; leaving it without an error commits durably."""
+
+    def tail(self, after: int) -> Iterator[Event]:
+        """Events that others appended after a position, in order."""
+        ...
+
+    def find(self, keys: Sequence[str]) -> dict[str, Event]:
+        """Events by unique key, those of this transaction included."""
+        ...
+
+    def append(self, drafts: Sequence[Draft]) -> list[Event]:
+        """Give drafts their positions and add them; a key that is taken is an error."""
+        ...
+
+
+class Store(Protocol):
+    """An append-only log with unique keys, and room for snapshots."""
+
+    address: str
+    shared: bool
+    """Whether other processes append too."""
+
+    def appending(self) -> AbstractContextManager[Appending]:
+        """A transaction during which nobody else appends; for one thread at a time."""
+        ...
+
+    def read(
+        self, after: int, limit: int, kinds: Sequence[str] = (), newest: bool = False
+    ) -> list[Event]:
+        """Up to `limit` events after a position, in order; the newest ones first if asked."""
+        ...
+
+    def find(self, keys: Sequence[str]) -> dict[str, Event]:
+        """Events by unique key; from any thread."""
+        ...
+
+    def last(self) -> int:
+        """Position of the newest event, 0 for an empty log."""
+        ...
+
+    def save_snapshot(self, position: int, data: bytes, rows: Rows, first_row: int) -> None:
+        """Keep a snapshot and the ledger's rows from `first_row` on, replacing older snapshots."""
+        ...
+
+    def load_snapshot(self) -> tuple[bytes, Rows] | None:
+        """The newest snapshot and the ledger at its position."""
+        ...
+
+    def integrity(self) -> str:
+        """`ok`, or what the database finds wrong with itself."""
+        ...
+
+    def close(self) -> None:
+        """Let go of everything; may be called twice."""
+        ...
+
+
+def open_store(address: str, *, create: bool = True, read_only: bool = False) -> Store:
+    """The store behind a path (SQLite) or a `postgresql://` address."""
+    if address.startswith(("postgresql://", "postgres://")):
+        from rapo.gate.postgres import PostgresStore
+
+        return PostgresStore(address, create=create, read_only=read_only)
+    if "://" in address:
+        scheme = address.partition("://")[0]
+        raise ValueError(f"a gate lives in a file or at postgresql://…, got {scheme}://…")
+    from rapo.gate.sqlite import SqliteStore
+
+    return SqliteStore(address, create=create, read_only=read_only)
