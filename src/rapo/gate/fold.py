@@ -7,6 +7,7 @@ more costs nothing. No closed form is used: every tick is the paper's step.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -216,6 +217,11 @@ class Fold:
             array = getattr(self, name)
             if count > array.size:
                 setattr(self, name, _grown(array, max(count, 2 * array.size), fill))
+
+    def confirm(self, regions: Iterable[int], until: int) -> None:
+        """A reviewer's word for regions, up to a tick."""
+        for region in regions:
+            self.confirmed_until[region] = max(self.confirmed_until[region], until)
 
     def run(self, rows: Rows, until: int, config: GateConfig) -> None:
         """Go on to the tick `until`; `rows` are sorted by tick and hold everything due by then."""

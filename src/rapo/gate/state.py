@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -119,13 +119,15 @@ class State:
     def _exposure(self, event: Event, data: dict[str, Any]) -> None:
         found = self.fetch([decision_key(data["decision_id"])])
         body = unpack_decision(found[decision_key(data["decision_id"])].body)
-        if body.tick + self.config.D <= self.tick:
-            return  # its reports have counted
-        exposure = self.traffic.of_tick(body.tick)
-        served = self.regions.numbers(body.regions)
-        np.subtract.at(exposure, served, _units(body.served))
-        shown, weight = _shown(data["shown"])
-        np.add.at(exposure, self.regions.numbers(shown), _units(weight))
+        served, share = self.regions.numbers(body.regions), body.served
+        names, weight = _shown(data["shown"])
+        shown = self.regions.numbers(names)
+        np.subtract.at(self.traffic.served, served, share)
+        np.add.at(self.traffic.served, shown, weight)
+        if body.tick + self.config.D > self.tick:  # else its reports have counted
+            exposure = self.traffic.of_tick(body.tick)
+            np.subtract.at(exposure, served, _units(share))
+            np.add.at(exposure, shown, _units(weight))
 
     def _harmreport(self, event: Event, data: dict[str, Any]) -> None:
         report = Report(
@@ -173,7 +175,7 @@ class State:
         if regions:
             act = Act(self.tick, tuple(sorted(set(regions))), self.tick + self.config.confirm_ticks)
             self.acts.append(act)
-            self._do(act)
+            self.fold.confirm(act.confirmed, act.until)
             self.revision = event.position
 
     def _override(self, event: Event, data: dict[str, Any]) -> None:
@@ -327,23 +329,28 @@ class State:
         rows = self.ledger.rows
         rows["use"] = ~rows["rolled_back"] & ~np.isin(rows["region"], list(self.allowed))
         self.ledger.kept = 0
-        tick = self.tick
+        segments = list(self.segments())
         self.fold = Fold(self.fold.start)
         self._make_room()
+        for until, config, act in segments:
+            self.fold.run(rows, until, config)
+            if act is not None:
+                self.fold.confirm(act.confirmed, act.until)
+
+    def segments(self) -> Iterator[tuple[int, GateConfig, Act | None]]:
+        """The fold in pieces: up to which tick, under which settings, what happens then."""
         config = GateConfig.from_dict(self.created["config"])
         for act in self.acts:
-            self.fold.run(rows, act.tick, config)
+            yield act.tick, config, act
             config = act.config or config
-            self._do(act)
-        self.fold.run(rows, tick, config)
+        yield self.tick, config, None
 
-    def _do(self, act: Act) -> None:
-        for region in act.confirmed:
-            until = self.fold.confirmed_until
-            until[region] = max(until[region], act.until)
+    def sizes(self) -> tuple[int, int, int, int]:
+        """Regions, sources, pairs with sources, pairs with signals."""
+        return len(self.regions), len(self.sources), *self.ledger.pairs
 
     def _make_room(self) -> None:
-        self.fold.grow(len(self.regions), len(self.sources), *self.ledger.pairs)
+        self.fold.grow(*self.sizes())
         self.traffic.grow(len(self.regions))
 
     # --- what is served
