@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 export OMP_NUM_THREADS := 1
 export OPENBLAS_NUM_THREADS := 1
 
-.PHONY: demo smoke test lint format bench clean
+.PHONY: demo smoke test lint format bench chaos clean
 .DEFAULT_GOAL := test
 
 $(VENV)/.installed: pyproject.toml constraints.txt
@@ -42,6 +42,9 @@ format: $(VENV)/.installed
 
 bench: $(VENV)/.bench ## figures against peers, interleaved, one thread
 	NUMBA_NUM_THREADS=1 $(BIN)/python -m benchmarks
+
+chaos: $(VENV)/.installed ## kill -9, lost replicas, restarted databases, hostile requests: 1,000 rounds
+	$(BIN)/python -m chaos
 
 clean:
 	rm -rf $(VENV) .pytest_cache .ruff_cache .mypy_cache .hypothesis .import_linter_cache

@@ -187,28 +187,32 @@ def queue(state: State, limit: int = 200) -> list[Values]:
 
 
 def reporters(state: State, limit: int = 200) -> list[Values]:
-    """Who reported, how much of it agreed with others, how much was rolled back."""
+    """Who reported, how much of it agreed with others, how much was rolled back.
+
+    Those whose reports added most to the traces come first.
+    """
     rows = state.ledger.rows
     sure = state.fold.conductance(state.config)[1]
+    count = len(state.sources)
+    trace = np.bincount(rows["source"], np.where(rows["use"], rows["dG"], 0.0), count)
+    order = np.lexsort((np.arange(count), -trace))[:limit]
     found: list[Values] = []
-    for i, name in enumerate(state.sources.names):
+    for i in order.tolist():
         mine = rows[rows["source"] == i]
         if not mine.size:
             continue
-        agreed = float(sure[mine["region"]].mean())
         found.append({
-            "source": name,
+            "source": state.sources.names[i],
             "reports": int(np.unique(mine["report"]).size),
             "rolled_back": int(np.unique(mine["report"][mine["rolled_back"]]).size),
             "regions": int(np.unique(mine["region"]).size),
             "signals": sorted({str(state.signals.names[s]) for s in np.unique(mine["signal"])}),
             "harm": float(mine["amount"].sum() / UNIT),
-            "trace": float(mine["dG"][mine["use"]].sum()),
-            "agreed": agreed,
+            "trace": float(trace[i]),
+            "agreed": float(sure[mine["region"]].mean()),
             "last_at": float(mine["at"].max()),
         })  # fmt: skip
-    found.sort(key=lambda r: (-r["trace"], r["source"]))
-    return found[:limit]
+    return found
 
 
 def overview(state: State) -> Values:
@@ -307,7 +311,7 @@ def _watched(
             following = next(stops, None)
         fold.run(rows, until, config)
         if act is not None:
-            fold.confirm(act.confirmed, act.until)
+            act.on(fold)
     return G, H
 
 

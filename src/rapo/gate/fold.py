@@ -223,6 +223,14 @@ class Fold:
         for region in regions:
             self.confirmed_until[region] = max(self.confirmed_until[region], until)
 
+    def wake(self) -> None:
+        """Step every region that has a field again: new settings may let a resting scar decay."""
+        awake = np.flatnonzero((self.G > 0) | (self.H > 0))
+        self._is_live[:] = False
+        self._is_live[awake] = True
+        self._live[: awake.size] = awake
+        self.alive = awake.size
+
     def run(self, rows: Rows, until: int, config: GateConfig) -> None:
         """Go on to the tick `until`; `rows` are sorted by tick and hold everything due by then."""
         p = config.params

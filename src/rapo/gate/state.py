@@ -56,6 +56,12 @@ class Act:
     until: int = 0
     config: GateConfig | None = None
 
+    def on(self, fold: Fold) -> None:
+        """Do it to a fold that has reached its tick; the caller goes on with the new settings."""
+        fold.confirm(self.confirmed, self.until)
+        if self.config is not None:
+            fold.wake()
+
 
 class State:
     """Fields, registries, ledger, review queue, human decisions and counts at a log position.
@@ -175,7 +181,7 @@ class State:
         if regions:
             act = Act(self.tick, tuple(sorted(set(regions))), self.tick + self.config.confirm_ticks)
             self.acts.append(act)
-            self.fold.confirm(act.confirmed, act.until)
+            act.on(self.fold)
             self.revision = event.position
 
     def _override(self, event: Event, data: dict[str, Any]) -> None:
@@ -210,6 +216,7 @@ class State:
         elif "config" in data:
             self.config = GateConfig.from_dict(data["config"])
             self.acts.append(Act(self.tick, config=self.config))
+            self.acts[-1].on(self.fold)
         if "mode" in data:
             self.mode, self.percent = data["mode"], data["percent"]
         for region, label in data.get("labels", []):
@@ -335,7 +342,7 @@ class State:
         for until, config, act in segments:
             self.fold.run(rows, until, config)
             if act is not None:
-                self.fold.confirm(act.confirmed, act.until)
+                act.on(self.fold)
 
     def segments(self) -> Iterator[tuple[int, GateConfig, Act | None]]:
         """The fold in pieces: up to which tick, under which settings, what happens then."""
