@@ -1,7 +1,5 @@
 """Tasks on a real Ray cluster of two nodes on this machine, one of which dies."""
 
-import json
-import queue
 import sys
 import threading
 import time
@@ -17,7 +15,7 @@ from rapo.agents.train import locked
 from rapo.agents.train_config import TrainConfig
 from rapo.cascade.setting import Setting
 from rapo.experiments.ray_engine import RayEngine, ray_engine, run_quietly
-from rapo.experiments.schedule import LocalEngine, make_engine, run_tasks
+from rapo.experiments.schedule import make_engine, run_tasks
 from rapo.experiments.tasks import Evaluate, Train
 
 SHORT = Setting.default().replace(horizons=(60, 20, 60), delay=10)
@@ -40,34 +38,6 @@ def goals():
         Evaluate(rapo, "off@rep", episodes=3),
         Evaluate(ge, "GE", episodes=3),
     ]
-
-
-class Inline:
-    """An executor that runs here and now."""
-
-    def submit(self, function, *args):
-        future = Future()
-        try:
-            future.set_result(function(*args))
-        except Exception as error:
-            future.set_exception(error)
-        return future
-
-
-def local():
-    return LocalEngine(Inline(), 1, queue.Queue())
-
-
-def found(tasks, root):
-    """Pieces without what a clock says."""
-    out = {}
-    for task in tasks:
-        content = json.loads(task.piece(root).read_text())
-        del content["seconds"]
-        for name in ("seconds", "steps_per_second", "environment_share"):
-            del content["training"][name]
-        out[task.key] = content
-    return out
 
 
 def until(condition, seconds=TIMEOUT):
@@ -153,12 +123,14 @@ def run_while_a_node_dies(cluster, root):
     return events
 
 
-def test_a_cluster_that_loses_a_node_gives_the_local_results(cluster, tmp_path, monkeypatch):
+def test_a_cluster_that_loses_a_node_gives_the_local_results(
+    cluster, tmp_path, monkeypatch, inline, found
+):
     """One test, so that parallel runners start one cluster."""
     ray, here, there = cluster[0], tmp_path / "local", tmp_path / "ray"
     there.mkdir()
     events = run_while_a_node_dies(cluster, there)
-    run_tasks(goals(), here, local())
+    run_tasks(goals(), here, inline())
     assert found(goals(), there) == found(goals(), here)
     one, two = (
         load_checkpoint(goals()[0].policy.checkpoint(root))["learner"]["weights"]

@@ -1,13 +1,10 @@
 """Scheduling: nothing twice, nothing before its needs, and the same results in any order."""
 
-import json
-import queue
 import shutil
 import signal
 import subprocess
 import sys
 import time
-from concurrent.futures import Future
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -18,14 +15,7 @@ from rapo.agents.train import locked
 from rapo.agents.train_config import TrainConfig
 from rapo.cascade.setting import Setting
 from rapo.experiments.presets import QUICK, SMOKE
-from rapo.experiments.schedule import (
-    LocalEngine,
-    local_engine,
-    make_engine,
-    needed,
-    run_one,
-    run_tasks,
-)
+from rapo.experiments.schedule import local_engine, make_engine, needed, run_one, run_tasks
 from rapo.experiments.studies import table1
 from rapo.experiments.tasks import Evaluate, Guard, Train
 
@@ -47,40 +37,8 @@ def goals(updates=2):
     ]
 
 
-class Inline:
-    """An executor that runs here and now."""
-
-    def __init__(self):
-        self.ran = []
-
-    def submit(self, function, task, *args):
-        self.ran.append(task.key)
-        future = Future()
-        try:
-            future.set_result(function(task, *args))
-        except Exception as error:
-            future.set_exception(error)
-        return future
-
-
-def inline(slots=1):
-    return LocalEngine(Inline(), slots, queue.Queue())
-
-
-def found(tasks, root):
-    """Pieces without what a clock says."""
-    out = {}
-    for task in tasks:
-        content = json.loads(task.piece(root).read_text())
-        del content["seconds"]
-        for name in ("seconds", "steps_per_second", "environment_share"):
-            del content["training"][name]
-        out[task.key] = content
-    return out
-
-
 @pytest.fixture(scope="module")
-def alone(tmp_path_factory):
+def alone(tmp_path_factory, inline):
     """The goals' results in one process, one after the other, and the order."""
     root = tmp_path_factory.mktemp("alone")
     engine = inline()
@@ -115,7 +73,7 @@ def test_finished_goals_need_nothing_and_neither_does_what_only_they_needed(tmp_
     assert needed(plan, tmp_path) == [Train(SMOKE.config("RAPO", 0)), last]
 
 
-def test_deleted_work_of_finished_pieces_is_not_made_again(alone, tmp_path):
+def test_deleted_work_of_finished_pieces_is_not_made_again(alone, inline, tmp_path):
     root = tmp_path / "copy"
     shutil.copytree(alone[0], root)
     shutil.rmtree(root / "work")
@@ -174,7 +132,7 @@ def test_never_more_tasks_than_slots(tmp_path):
     assert len(at_once) == 7 and max(at_once) == 2
 
 
-def test_a_failing_task_is_named_and_does_not_stop_the_others(tmp_path):
+def test_a_failing_task_is_named_and_does_not_stop_the_others(tmp_path, inline):
     bad = Train(config("off@rep"))  # not a method that is trained
     lost = Guard(Train(config("GE")), bad)
     fine = Evaluate(Train(config("GE")), "GE", episodes=2)
@@ -189,7 +147,7 @@ def test_a_failing_task_is_named_and_does_not_stop_the_others(tmp_path):
     assert ("failed", bad.key) in told and ("start", lost.key) not in told
 
 
-def test_results_do_not_depend_on_processes_and_order(alone, tmp_path):
+def test_results_do_not_depend_on_processes_and_order(alone, found, tmp_path):
     with local_engine(2) as engine:
         assert engine.slots == 2
         run_tasks([goals()[i] for i in (2, 0, 1)], tmp_path, engine)
@@ -216,7 +174,7 @@ def free(folder):
         return False
 
 
-def test_a_killed_run_goes_on_and_redoes_nothing(tmp_path):
+def test_a_killed_run_goes_on_and_redoes_nothing(tmp_path, inline, found):
     cut, whole, wanted = tmp_path / "cut", tmp_path / "whole", goals(UPDATES)
     killed = wanted[1].policy
     words = [sys.executable, "-c", KILLED, str(Path(__file__).parent), str(cut)]
@@ -243,7 +201,7 @@ def test_a_killed_run_goes_on_and_redoes_nothing(tmp_path):
     assert found(wanted, cut) == found(wanted, whole)
 
 
-def test_shares_are_told_at_most_every_half_second():
+def test_shares_are_told_at_most_every_half_second(inline):
     told = []
 
     def run(root, tell):

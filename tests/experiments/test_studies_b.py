@@ -119,7 +119,8 @@ def claim(section, words):
 
 
 def test_plan_runs_nothing_that_table_1_does_not():
-    assert mechanism.plan(SMOKE) == table1.plan(SMOKE)
+    keys = [{task.key for task in study.plan(SMOKE)} for study in (mechanism, table1)]
+    assert keys[0] < keys[1]
 
 
 def test_pooled_std_is_that_of_all_episodes(tmp_path):

@@ -14,7 +14,7 @@ from rapo.agents.config import PPOConfig
 from rapo.agents.train_config import TrainConfig
 from rapo.cascade.setting import Setting
 from rapo.experiments import tasks as module
-from rapo.experiments.tasks import Evaluate, Guard, Train, digest, read_piece
+from rapo.experiments.tasks import Constant, Evaluate, Guard, Train, digest, read_piece
 from rapo.rsd.result import TRACES, RSDResult
 
 SHORT = Setting.default().replace(horizons=(60, 20, 60), delay=10)
@@ -121,6 +121,16 @@ def test_a_shields_key_depends_on_both_policies_and_the_episodes():
     ]
     assert len({base.key, *(each.key for each in others)}) == 4
     assert base.needs == (ge, rapo) and base.config.method == "Shield-UM"
+
+
+def test_a_constant_actions_key_depends_on_the_platform_and_not_on_training():
+    own = Constant(config(), 1).key
+    assert own.startswith("constant-moderate-n40-g0-")
+    assert Constant(config(), 2).key != own
+    idle = {"method", "seed", "steps"}
+    for name, made in changed_configs():
+        same = name in idle or name.startswith("ppo.")
+        assert (Constant(made, 1).key == own) == same, name
 
 
 def test_a_digest_is_of_the_values():
@@ -294,6 +304,30 @@ def test_a_shields_piece_tells_threshold_and_compute(root):
     assert set(told["tuning"]) == {"threshold", "ReplayRet", "target"}
     assert 1 <= len(told["tuning"]["threshold"]) <= 12
     assert (found.frame["method"] == "Shield-UM").all()
+
+
+def test_a_constant_action_is_evaluated_without_training(tmp_path):
+    tasks = [Evaluate(Constant(config(), a), "GE", episodes=3, label=f"a{a}") for a in range(3)]
+    frames = []
+    for action, task in enumerate(tasks):
+        assert task.needs == ()
+        task.run(tmp_path, silent)
+        found = read_piece(task, tmp_path)
+        frames.append(found.frame)
+        assert (found.frame[f"action{action}_replay"] == 1).all()
+        assert np.allclose(found.frame["OddsRatio"].dropna(), 1)  # GE's kernel: P0
+        assert found.content["training"] is None and found.content["shield"] is None
+    assert frames[0]["seed"].equals(frames[2]["seed"])
+    served = [frame["served_replay"].mean() for frame in frames]
+    assert served == sorted(served, reverse=True)
+    assert not (tmp_path / "work").exists()
+
+
+@pytest.mark.parametrize("wrong", [{"method": "Shield"}, {"method": "GE", "threshold": 0.5}])
+def test_no_shield_guards_a_constant_action(tmp_path, wrong):
+    with pytest.raises(ValueError, match="no shield guards a constant action"):
+        Evaluate(Constant(config(), 0), episodes=2, **wrong).run(tmp_path, silent)
+    assert not (tmp_path / "pieces").exists()
 
 
 # Curves

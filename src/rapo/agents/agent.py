@@ -65,11 +65,7 @@ def load_agent(path: Path | str) -> tuple[Agent | Shield, TrainConfig]:
         ValueError: no checkpoint, another format, or the graph cannot be made again.
     """
     content, config = load_run(path)
-    agent = agent_of(content)
-    shield = content.get("shield")
-    if shield is None:
-        return agent, config
-    return Shield(agent, shield["threshold"], reference=shield["reference"]), config
+    return policy_of(content), config
 
 
 def load_run(path: Path | str) -> tuple[dict[str, Any], TrainConfig]:
@@ -86,8 +82,16 @@ def load_run(path: Path | str) -> tuple[dict[str, Any], TrainConfig]:
     return content, config
 
 
+def policy_of(content: Mapping[str, Any]) -> Agent | Shield:
+    """The policy in a checkpoint's content, with its shield if it has one."""
+    agent, shield = agent_of(content), content.get("shield")
+    if shield is None:
+        return agent
+    return Shield(agent, shield["threshold"], reference=shield["reference"])
+
+
 def agent_of(content: Mapping[str, Any]) -> Agent:
-    """The policy in a checkpoint's content."""
+    """The policy in a checkpoint's content, bare."""
     made = content["model"]
     model = Model(**{name: made[name] for name in _MODEL})
     weights = content["learner"]["weights"]

@@ -40,7 +40,10 @@ def load_checkpoint(path: Path | str) -> dict[str, Any]:
     """
     path = Path(path)
     if not path.is_file():
-        raise ValueError(f"there is no checkpoint at {path}; rapo train METHOD --out makes one")
+        remedy = "rapo train METHOD --out makes one"
+        if (path.parent / "config.json").exists():
+            remedy = "the run there was cut before its first one; rapo train goes on with --resume"
+        raise ValueError(f"there is no checkpoint at {path}; {remedy}")
     try:
         content = torch.load(path, map_location="cpu", weights_only=True)
     except Exception as error:  # zip, pickle and torch each have their own

@@ -376,6 +376,12 @@ def calibrate_from_words(out: Path, *, steps: str, write: bool, **numbers: Any) 
     """`rapo calibrate`: see its help for the arguments."""
     for name in ("points", "rounds", "around", "finalists"):
         whole_number(f"--{name}", numbers[name], 1)
+    if numbers["points"] & (numbers["points"] - 1):
+        raise ValueError(f"--points must be a power of 2, got {numbers['points']}")
+    if numbers["jobs"] is not None:
+        whole_number("--jobs", numbers["jobs"], 1)
+    if out.exists() and not out.is_dir():
+        raise ValueError(f"{out} is a file; choose another --out")
     console = Console()
     with console.status("screening") as status:
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from rapo.agents.agent import Agent, load_agent
+from rapo.agents.agent import Agent, load_run, policy_of
 from rapo.agents.methods import SHIELD_THRESHOLD, Method, method_named
 from rapo.agents.shield import Shield
 from rapo.agents.train_config import TrainConfig
@@ -34,7 +34,8 @@ def evaluate_checkpoint(
         expected: the nodes and graph_seed that the caller expects.
         options: of `rapo.rsd.evaluate`.
     """
-    policy, config = load_agent(path)
+    content, config = load_run(path)
+    policy = policy_of(content)
     if graph_hash is not None and graph_hash != config.network.hash:
         raise ValueError(
             f"{path} was trained on graph {config.network.hash}, got graph {graph_hash}; leave "
@@ -53,7 +54,9 @@ def evaluate_checkpoint(
     env = config.evaluation(row.name)
     policy = shielded(policy, row, config, threshold)
     result = evaluate(env, policy, **options)
-    result.manifest.update({"method": row.name, "policy": config.to_dict()})
+    rollout = config.ppo.rollout
+    training = {"steps": content["learner"]["updates"] * rollout, "of": config.updates * rollout}
+    result.manifest.update({"method": row.name, "policy": config.to_dict(), "training": training})
     if isinstance(policy, Shield):
         result.manifest["shield"] = {
             "threshold": policy.threshold,

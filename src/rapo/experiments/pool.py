@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
-from multiprocessing import get_context
+from multiprocessing import active_children, get_context
 from multiprocessing.managers import SyncManager
 from threading import Thread
 from time import sleep
@@ -16,7 +17,11 @@ THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
 
 def end_with(parent: int) -> None:
-    """End this process soon after its parent: an orphan would train on and hold its folder."""
+    """End this process soon after its parent: an orphan would train on and hold its folder.
+
+    Ctrl-C reaches all processes of a terminal; the parent alone answers it.
+    """
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
 
     def watch() -> None:
         while os.getppid() == parent:
@@ -28,7 +33,11 @@ def end_with(parent: int) -> None:
 
 @contextmanager
 def pool(jobs: int | None = None) -> Iterator[ProcessPoolExecutor]:
-    """Fresh processes for tasks; default one per core. What waits is dropped on an error."""
+    """Fresh processes for tasks; default one per core.
+
+    What waits is dropped on an error; Ctrl-C also ends what runs.
+    """
+    others = set(active_children())
     before = {name: os.environ.get(name) for name in THREADS}
     os.environ.update(dict.fromkeys(THREADS, "1"))  # children read it when they load NumPy
     executor = ProcessPoolExecutor(
@@ -39,8 +48,11 @@ def pool(jobs: int | None = None) -> Iterator[ProcessPoolExecutor]:
     )
     try:
         yield executor
-    except BaseException:
+    except BaseException as error:
         executor.shutdown(wait=False, cancel_futures=True)
+        if isinstance(error, KeyboardInterrupt):
+            for process in set(active_children()) - others:
+                process.terminate()
         raise
     finally:
         executor.shutdown(wait=True, cancel_futures=True)

@@ -48,6 +48,8 @@ def chosen_studies(what: str) -> list[str]:
         return list(STUDIES)
     words = [word.strip() for word in what.split(",")]
     for word in words:
+        if word in ("all", "figures"):
+            raise ValueError(f"{word} stands alone, got {what!r}")
         if word not in STUDIES:
             raise ValueError(
                 f"no study is called {word!r}; known are {', '.join(STUDIES)}, figures and all"

@@ -116,6 +116,8 @@ def find_policy(name: str) -> Any:
             return PPO.load(name, device="cpu")
         except Exception as error:  # zip, pickle and SB3 each have their own
             raise ValueError(f"{name} is not a saved PPO model: {error}") from error
+    if (Path(name) / "checkpoint.pt").exists():
+        raise ValueError(f"{name} is a run; its policy is {Path(name) / 'checkpoint.pt'}")
     module, colon, attribute = name.partition(":")
     if colon and module and attribute:
         if (here := os.getcwd()) not in sys.path:  # the console script does not look here
@@ -128,6 +130,23 @@ def find_policy(name: str) -> Any:
         f"no policy is called {name!r}; choose {', '.join(ACTIONS)}, scripted, a checkpoint .pt, "
         "an SB3 .zip or package.module:name"
     )
+
+
+def remarks(manifest: Mapping[str, Any]) -> list[str]:
+    """What a reader of the numbers should know of the policy behind them, a line each."""
+    lines = []
+    shield, training = manifest.get("shield"), manifest.get("training")
+    if shield is not None:
+        lines.append(
+            f"The shield (threshold {shield['threshold']:.4g}) simulated "
+            f"{shield['transitions_per_step']:,.0f} transitions per environment step."
+        )
+    if training is not None and training["steps"] < training["of"]:
+        lines.append(
+            f"The policy's training is not finished: {training['steps']:,} of "
+            f"{training['of']:,} steps."
+        )
+    return lines
 
 
 def parse_horizons(text: str) -> tuple[int, int, int]:

@@ -26,9 +26,10 @@ from rapo.agents.shield import Shield
 from rapo.agents.train import train
 from rapo.agents.train_config import TrainConfig
 from rapo.cascade.engine import Cascade
-from rapo.cascade.setting import EXPOSURE, PHASES, REPLAY
+from rapo.cascade.setting import ACTIONS, EXPOSURE, PHASES, REPLAY
 from rapo.core.version import VERSION
 from rapo.experiments.evaluation import shielded
+from rapo.experiments.rsd_command import ConstantPolicy
 from rapo.experiments.shields import make_shield
 from rapo.rsd.result import TRACES, RSDResult
 from rapo.rsd.runner import evaluate
@@ -127,10 +128,27 @@ class Guard:
 
 
 @dataclass(frozen=True)
+class Constant:
+    """Always the same action: a policy that nothing has to be run for."""
+
+    config: TrainConfig
+    """Graph, setting, regions and field constants of what it stands beside."""
+    action: int
+
+    @property
+    def key(self) -> str:
+        """Name of the policy; numbers of a training have no part in it."""
+        c, whole = self.config, self.config.to_dict()
+        parts = ("nodes", "graph_seed", "graph", "regions", "setting", "params")
+        spec = [self.action, {name: whole[name] for name in parts}]
+        return f"constant-{ACTIONS[self.action]}-n{c.nodes}-g{c.graph_seed}-{digest(spec)}"
+
+
+@dataclass(frozen=True)
 class Evaluate:
     """RSD of a policy as a method, perhaps with changed fields; leaves `pieces/<key>.json`."""
 
-    policy: Train | Guard
+    policy: Train | Guard | Constant
     method: str
     """As what: the policy's own method, or one that evaluates it."""
     episodes: int = 20
@@ -168,8 +186,8 @@ class Evaluate:
 
     @property
     def needs(self) -> tuple[Task, ...]:
-        """The policy."""
-        return (self.policy,)
+        """The policy, unless it is there without training."""
+        return () if isinstance(self.policy, Constant) else (self.policy,)
 
     def piece(self, root: Path) -> Path:
         """Where the result is."""
@@ -182,10 +200,8 @@ class Evaluate:
     def run(self, root: Path, tell: Tell) -> None:
         """Evaluate and write the piece at once, or not at all."""
         start = perf_counter()
-        policy, config = load_agent(self.policy.checkpoint(root))
-        row = method_named(self.method)
-        policy = shielded(policy, row, config, self.threshold)
-        env = config.evaluation(row.name)
+        policy, config, folder = self._policy(root)
+        env = config.evaluation(self.method)
         changed = replace(env.engine.params, **dict(self.params))
         options: dict[str, Any] = dict(self.options)
         share = options.pop("misattribute", None)
@@ -199,14 +215,25 @@ class Evaluate:
             "version": VERSION,
             "graph_hash": config.network.hash,
             "seconds": round(perf_counter() - start, 2),
-            "training": _training(self.policy.checkpoint(root).parent / "summary.json"),
-            "shield": _shield(policy, self.policy.checkpoint(root).parent),
+            "training": None if folder is None else _training(folder / "summary.json"),
+            "shield": None if folder is None else _shield(policy, folder),
             "episodes": {name: _plain(column) for name, column in _episodes(result).items()},
             "curves": {name: _plain(values) for name, values in _curves(result).items()},
         }
         path = self.piece(root)
         path.parent.mkdir(parents=True, exist_ok=True)
         replace_text(path, json.dumps(content) + "\n")
+
+    def _policy(self, root: Path) -> tuple[Any, TrainConfig, Path | None]:
+        """The policy as the method wants it, its config and the folder of its training."""
+        row = method_named(self.method)
+        if isinstance(self.policy, Constant):
+            if row.shield is not None or self.threshold is not None:
+                raise ValueError(f"no shield guards a constant action, got {self.spec}")
+            return ConstantPolicy(self.policy.action), self.policy.config, None
+        path = self.policy.checkpoint(root)
+        agent, config = load_agent(path)
+        return shielded(agent, row, config, self.threshold), config, path.parent
 
 
 Task = Train | Guard | Evaluate

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
+import sys
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import FIRST_COMPLETED, wait
 from dataclasses import asdict, replace
@@ -61,6 +63,8 @@ def train_from_words(
             raise ValueError(f"a shield takes these from --policy: leave out {', '.join(idle)}")
         _guard(console, row, policy, match, threshold, out)
         return
+    if graph is not None and (nodes != 250 or graph_seeds != "0"):
+        raise ValueError(f"give either --graph {graph} or --nodes and --graph-seed, not both")
     config = TrainConfig(
         method=method, nodes=nodes, graph=None if graph is None else str(graph.resolve()),
         steps=parse_count("steps", steps), regions=regions,
@@ -73,8 +77,6 @@ def train_from_words(
         for g in parse_seeds("--graph-seed", graph_seeds)
         for s in parse_seeds("--seed", seeds)
     ]
-    if graph is not None and len({c.graph_seed for c in configs}) > 1:
-        raise ValueError(f"--graph {graph} is one graph, got --graph-seed {graph_seeds}")
     folders = [run_folder(out, c, len(configs) > 1) for c in configs]
     taken = [folder for folder in folders if (folder / "config.json").exists()]
     if taken and not resume:
@@ -84,10 +86,17 @@ def train_from_words(
         f"{config.method}: {rounded:,} steps ({config.updates:,} x {config.ppo.rollout})",
         highlight=False,
     )
-    found = train_all(
-        configs, folders, jobs=os.cpu_count() or 1 if jobs is None else jobs, resume=resume,
-        tensorboard=tensorboard, threshold=threshold,
-    )  # fmt: skip
+    try:
+        found = train_all(
+            configs, folders, jobs=os.cpu_count() or 1 if jobs is None else jobs, resume=resume,
+            tensorboard=tensorboard, threshold=threshold,
+        )  # fmt: skip
+    except KeyboardInterrupt:
+        words = sys.argv[1:] if resume else [*sys.argv[1:], "--resume"]
+        place = folders[0] if len(folders) == 1 else f"{folders[0]} and {len(folders) - 1} more"
+        raise KeyboardInterrupt(
+            f"to go on from the last checkpoint in {place}: {shlex.join(['rapo', *words])}"
+        ) from None
     for folder, summary in zip(folders, found, strict=True):
         _tell(console, folder, summary)
 
@@ -146,7 +155,7 @@ def parse_count(name: str, text: str) -> int:
             raise ValueError
     except (ValueError, OverflowError):
         raise ValueError(f"{name} must be a whole number such as 2e6, got {text!r}") from None
-    return whole_number(name, int(value), 1)
+    return whole_number(name, int(value), 1, 10**15)
 
 
 def parse_seeds(name: str, text: str) -> list[int]:

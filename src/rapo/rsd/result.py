@@ -106,7 +106,10 @@ class RSDResult:
         folder = Path(folder)
         for name in _FILES:
             if not (folder / name).exists():
-                raise ValueError(f"{folder} holds no RSD result: {name} is missing")
+                raise ValueError(
+                    f"{folder} holds no RSD result: {name} is missing; rapo rsd POLICY --out "
+                    "writes one"
+                )
         try:
             frame = pd.read_csv(folder / _FILES[0])
             manifest = json.loads((folder / _FILES[2]).read_text(encoding="utf-8"))
@@ -131,13 +134,13 @@ class RSDResult:
         )
 
 
-def refuse_to_overwrite(folder: Path) -> None:
-    """Raise if a folder holds results already, or is a file."""
+def refuse_to_overwrite(folder: Path, *, force: bool = False) -> None:
+    """Raise if a folder is a file, or holds results already that are not to be overwritten."""
     for place in (folder, *folder.parents):
         if place.exists() and not place.is_dir():
             raise FileExistsError(f"{place} is a file; choose another folder")
     taken = [name for name in _FILES if (folder / name).exists()]
-    if taken:
+    if taken and not force:
         raise FileExistsError(
             f"{folder / taken[0]} exists; choose another folder or pass force=True (--force)"
         )

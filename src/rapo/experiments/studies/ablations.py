@@ -15,7 +15,7 @@ from rapo.experiments.paper import METRICS, SLOW_DECAY_RAG, TABLE1
 from rapo.experiments.presets import Preset
 from rapo.experiments.studies.graph_means import FEW, mean_of, retrained, told, unit_means
 from rapo.experiments.studies.section import DIFFERS, HOLDS, Claim, Section, Store
-from rapo.experiments.studies.tradeoff import DEFAULT, TITLES, Means, unique
+from rapo.experiments.studies.tradeoff_points import DEFAULT, TITLES, Means, unique
 from rapo.experiments.tasks import Evaluate
 from rapo.rsd.statistics import mean_interval, paired_interval
 

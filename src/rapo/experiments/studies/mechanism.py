@@ -45,7 +45,7 @@ from rapo.experiments.tasks import Evaluate
 
 def plan(preset: Preset) -> list[Evaluate]:
     """The evaluations of Table 1: nothing is run for this study alone."""
-    return table1.plan(preset)
+    return table1.methods_and_twins(preset)
 
 
 def analyse(store: Store) -> Section:

@@ -7,17 +7,23 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from rapo.cascade.setting import ACTIONS
 from rapo.experiments.paper import METRICS, TABLE1
 from rapo.experiments.presets import Preset
 from rapo.experiments.studies.section import CALIBRATED, DIFFERS, HOLDS, Claim, Section, Store
-from rapo.experiments.tasks import Evaluate
-from rapo.rsd.statistics import by_unit, mean_interval, tests_against, welch
+from rapo.experiments.tasks import Constant, Evaluate
+from rapo.rsd.statistics import by_unit, mean_interval, paired_interval, tests_against, welch
 
 CONTROL = "PM-ST"
 TITLES = {"RAG": "RAG", "AUC_R": "AUC-R", "SM_R": "SM-R", "ReplayRet": "ReplayRet"}
 
 
 def plan(preset: Preset) -> list[Evaluate]:
+    """What the table is made of, and the constant actions that GE must not fall behind."""
+    return methods_and_twins(preset) + constants(preset)
+
+
+def methods_and_twins(preset: Preset) -> list[Evaluate]:
     """Every method on every graph, and RAPO's policy under `P0`, the twin of off@rep.
 
     Graph by graph, so that a run that is cut has whole graphs.
@@ -31,6 +37,17 @@ def twins(preset: Preset) -> list[Evaluate]:
     return [
         preset.evaluation("RAPO", s, options=(("deformation", "off"),), label="P0-twin")
         for s in preset.graph_seeds
+    ]
+
+
+def constants(preset: Preset) -> list[Evaluate]:
+    """Every action as a policy, on GE's graphs and episodes under GE's kernel, with its draws."""
+    return [
+        Evaluate(
+            Constant(preset.config("GE", seed), action), "GE", episodes=preset.episodes, label=name
+        )
+        for seed in preset.graph_seeds
+        for action, name in enumerate(ACTIONS)
     ]
 
 
@@ -74,6 +91,7 @@ def analyse(store: Store) -> Section:
         for metric in METRICS
     }
     twin = against_twin(store)
+    fixed = against_constants(store)
     printed = _printed(summary, tests, several)
     text = [
         f"{preset.nodes} nodes, {len(preset.graph_seeds)} graphs x {preset.episodes} episodes, "
@@ -92,6 +110,7 @@ def analyse(store: Store) -> Section:
         if several
         else pd.DataFrame(),
         "off_at_replay_twin": twin,
+        "constant_actions": fixed.reset_index(),
     }
     return Section(
         name="table1",
@@ -102,7 +121,7 @@ def analyse(store: Store) -> Section:
             ("table1", "Every cell of Table 1: ours (filled, with 95% intervals over graphs) and "
              "the paper's mean ± std (hollow)", _figure(units, several)),
         ],
-        claims=_claims(preset, units, twin, several),
+        claims=[*_claims(preset, units, twin, several), _constants_claim(fixed)],
         files={name: part for name, part in files.items() if len(part)},
     )  # fmt: skip
 
@@ -122,6 +141,38 @@ def against_twin(store: Store) -> pd.DataFrame:
             "AUC_R": off["reach_replay"] / free["reach_exposure"],
             "SM_R": off["inside_replay"] / free["inside_exposure"],
         }
+    )
+
+
+def against_constants(store: Store) -> pd.DataFrame:
+    """ReplayRet of GE and of every constant action under `P0`; a row per graph_seed."""
+    preset = store.preset
+    tasks = [preset.evaluation("GE", s) for s in preset.graph_seeds] + constants(preset)
+    frame = store.frame(tasks)
+    frame = frame.assign(ReplayRet=frame["ReplayReturn"] / store.base_return())
+    return pd.DataFrame(
+        {m: by_unit(frame[frame["method"] == m], "ReplayRet") for m in ("GE", *ACTIONS)}
+    )
+
+
+def _constants_claim(fixed: pd.DataFrame) -> Claim:
+    """GE less the best constant action, graph by graph; holds unless surely below."""
+    best = fixed[list(ACTIONS)].max(axis=1)
+    gap = paired_interval(fixed["GE"], best)
+    between = "" if np.isnan(gap.low) else f" [{gap.low:+.4f}, {gap.high:+.4f}]"
+    worse = gap.difference < 0 if np.isnan(gap.high) else gap.high < 0
+    names = fixed[list(ACTIONS)].idxmax(axis=1).value_counts()
+    who = ", ".join(f"{name} on {n} of {len(fixed)} graphs" for name, n in names.items())
+    return Claim(
+        "Baseline",
+        "GE is at least as good as every constant action",
+        "PPO on the task return (no number)",
+        f"ReplayRet {gap.difference:+.4f}{between} against the best one ({who})",
+        DIFFERS if worse else HOLDS,
+        "under P0, same graphs, episodes and draws; the interval over graphs "
+        + ("lies below 0" if worse else "reaches 0")
+        if not np.isnan(gap.high)
+        else "under P0, same graph, episodes and draws; no interval",
     )
 
 
