@@ -1,16 +1,25 @@
 """The command line: what it prints, writes and refuses."""
 
+import os
+import signal
 import subprocess
 import sys
 import time
+from concurrent.futures import BrokenExecutor
 
 import pandas as pd
 import pytest
 
+from rapo import cli
+from rapo.experiments import train_command
+
+
+def command(*args):
+    return [sys.executable, "-c", "from rapo.cli import main; main()", *map(str, args)]
+
 
 def rapo(*args, cwd=None):
-    command = [sys.executable, "-c", "from rapo.cli import main; main()", *map(str, args)]
-    return subprocess.run(command, capture_output=True, text=True, cwd=cwd, check=False)
+    return subprocess.run(command(*args), capture_output=True, text=True, cwd=cwd, check=False)
 
 
 @pytest.fixture(scope="module")
@@ -88,8 +97,8 @@ def test_rsd_and_report(tmp_path):
         (("rsd", "moderate", "--horizons", "5,5"), "three whole numbers such as 500,200,500"),
         (("rsd", "moderate", "--horizons", "0,5,5", "--nodes", "50"), "three whole numbers"),
         (("rsd", "moderate", "--deformation", "much", "--nodes", "50"), "deformation must be"),
-        (("rsd", "moderate", "--graph", "none.npz"), "none.npz"),
-        (("report", "nowhere"), "nowhere holds no RSD result: episodes.csv is missing"),
+        (("rsd", "moderate", "--graph", "none.npz"), "none.npz: No such file or directory"),
+        (("report", "nowhere"), "episodes.csv is missing; rapo rsd POLICY --out writes one"),
     ],
 )
 def test_bad_words_for_rsd_exit_with_2(tmp_path, args, message):
@@ -97,6 +106,138 @@ def test_bad_words_for_rsd_exit_with_2(tmp_path, args, message):
     assert result.returncode == 2 and message in result.stderr
     assert len(result.stderr.strip().splitlines()) == 1
     assert list(tmp_path.iterdir()) == []
+
+
+def here(monkeypatch, capsys, *words):
+    """The same in this process, which has loaded everything already."""
+    monkeypatch.setattr(sys, "argv", ["rapo", *words])
+    with pytest.raises(SystemExit) as caught:
+        cli.main()
+    return caught.value.code, capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ("train", "Missing argument"),
+        ("train HERO", "no method is called 'HERO'; known are GE, SS"),
+        ("train off@rep", "off@rep is an evaluation of a trained RAPO"),
+        ("train RAPO --nodes 5", "nodes must be a whole number >= 10, got 5"),
+        ("train RAPO --steps many", "steps must be a whole number such as 2e6, got 'many'"),
+        ("train RAPO --steps 1e30", ">= 1 and <= 1000000000000000, got 1000000000000000019"),
+        ("train RAPO --graph none.npz", "none.npz: No such file or directory"),
+        ("train RAPO --graph none.npz --nodes 50", "give either --graph none.npz or --nodes"),
+        ("train RAPO --graph none.npz --graph-seed 3", "give either --graph none.npz or --nodes"),
+        ("train RAPO --jobs 0", "jobs must be a whole number >= 1, got 0"),
+        ("train RAPO --out taken --nodes 50", "taken is a file; choose another --out"),
+        ("train Shield --policy none.pt", "there is no checkpoint at none.pt; rapo train METHOD"),
+        ("rsd run", "run is a run; its policy is run/checkpoint.pt"),
+        ("rsd run/checkpoint.pt", "run/checkpoint.pt is damaged, or not a checkpoint of rapo"),
+        ("rsd cut/checkpoint.pt", "was cut before its first one; rapo train goes on with --resume"),
+        ("rsd moderate --nodes 50 --out taken --force", "taken is a file; choose another folder"),
+        ("calibrate --points 3 --out new", "--points must be a power of 2, got 3"),
+        ("calibrate --jobs 0 --out new", "--jobs must be a whole number >= 1, got 0"),
+        ("calibrate --steps few --out new", "--steps must be a whole number such as 2e6"),
+        ("calibrate --out taken", "taken is a file; choose another --out"),
+        ("reproduce all,table1 --out new", "all stands alone, got 'all,table1'"),
+        ("reproduce table1 --preset smoke --out taken", "taken is a file; choose another --out"),
+        ("report run", "run holds no RSD result: episodes.csv is missing"),
+    ],
+)
+def test_bad_words_end_with_one_line_and_change_nothing(
+    words, message, tmp_path, monkeypatch, capsys
+):
+    monkeypatch.chdir(tmp_path)
+    for name in ("taken", "run/checkpoint.pt", "cut/config.json"):
+        path = tmp_path / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text("mine")
+    before = sorted(tmp_path.rglob("*"))
+    code, told = here(monkeypatch, capsys, *words.split())
+    assert code == 2 and message in told
+    assert len(told.strip().splitlines()) == 1
+    assert sorted(tmp_path.rglob("*")) == before
+    assert {path.read_text() for path in before if path.is_file()} == {"mine"}
+
+
+@pytest.mark.parametrize(
+    ("error", "message"),
+    [
+        (ModuleNotFoundError("No module named 'torch'", name="torch"), "pip install 'rapo[torch]'"),
+        (BrokenExecutor(), "one of its processes was killed"),
+        (KeyboardInterrupt(), "stopped; nothing was written"),
+    ],
+)
+def test_what_goes_wrong_around_a_command_is_one_line_too(error, message, monkeypatch, capsys):
+    def fails(*words, **options):
+        raise error
+
+    monkeypatch.setattr(train_command, "train_from_words", fails)
+    code, told = here(monkeypatch, capsys, "train", "RAPO")
+    assert code == (130 if isinstance(error, KeyboardInterrupt) else 2)
+    assert message in told and len(told.strip().splitlines()) == 1
+
+
+def until(condition, process, seconds=120):
+    patience = time.monotonic() + seconds
+    while not condition():
+        assert process.poll() is None and time.monotonic() < patience
+        time.sleep(0.02)
+
+
+def stopped(folder, condition, *args):
+    """A command that is ended by Ctrl-C, which a terminal sends to all its processes."""
+    process = subprocess.Popen(
+        command(*args), cwd=folder, text=True, start_new_session=True,
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    )  # fmt: skip
+    try:
+        until(condition, process)
+        os.killpg(process.pid, signal.SIGINT)
+        return process.communicate(timeout=60)[1], process.returncode
+    finally:
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.communicate()
+
+
+TRAIN = ("train", "RAPO", "--nodes", "40", "--steps", "1e7", "--set", "minibatch=64",
+         "--set", "rollout=128", "--set", "envs=4", "--set", "hidden=16")  # fmt: skip
+
+
+def test_a_stopped_training_says_how_to_go_on_and_its_policy_that_it_is_not_finished(tmp_path):
+    """Also of the fixed Shield, whose compute is told."""
+    words = ("train", "Shield", *TRAIN[2:], "--out", "run")
+    path = tmp_path / "run" / "checkpoint.pt"
+    told, code = stopped(tmp_path, path.exists, *words)
+    assert code == 130
+    assert told.strip() == (
+        f"rapo: stopped; to go on from the last checkpoint in run: rapo {' '.join(words)} --resume"
+    )
+    result = rapo("rsd", path, "--episodes", 2, "--horizons", "20,5,20")
+    assert result.returncode == 0, result.stderr
+    lines = result.stdout.splitlines()
+    assert "The shield (threshold 0.5) simulated 4,800 transitions per environment step." in lines
+    last = next(line for line in lines if "not finished" in line)
+    done = int(last.split(": ")[1].split()[0].replace(",", ""))
+    assert done % (25 * 128) == 0 < done and last.endswith(f" {done:,} of 10,000,000 steps.")
+
+
+def test_ctrl_c_ends_all_runs_side_by_side_in_one_line(tmp_path):
+    runs = [tmp_path / "runs" / f"g0-s{seed}" for seed in (0, 1)]
+
+    def begun():
+        return all((run / "config.json").exists() for run in runs)
+
+    words = (*TRAIN, "--seed", "0,1", "--jobs", "2", "--out", "runs")
+    told, code = stopped(tmp_path, begun, *words)
+    assert code == 130
+    assert told.startswith("rapo: stopped; to go on from the last checkpoint in runs/g0-s0 and 1")
+    assert told.rstrip().endswith("--seed 0,1 --jobs 2 --out runs --resume")
+    assert len(told.strip().splitlines()) == 1
+    again = rapo("rsd", runs[0] / "checkpoint.pt")
+    if again.returncode:  # cut before its first checkpoint
+        assert "was cut before its first one; rapo train goes on with --resume" in again.stderr
 
 
 def test_bench_outside_a_checkout_says_where_to_go(tmp_path):

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Iterator
+from concurrent.futures import BrokenExecutor
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -27,6 +30,16 @@ def _version(asked: bool) -> None:
     if asked:
         typer.echo(f"rapo {rapo.__version__}")
         raise typer.Exit
+
+
+@contextmanager
+def _stoppable(remedy: str) -> Iterator[None]:
+    """Ctrl-C ends with one line that says how to go on: what was raised with it, or `remedy`."""
+    try:
+        yield
+    except KeyboardInterrupt as error:
+        typer.echo(f"rapo: stopped; {str(error) or remedy}", err=True)
+        raise typer.Exit(130) from None
 
 
 @app.callback()
@@ -127,11 +140,12 @@ def train(
     """Train a method of the paper on a graph."""
     from rapo.experiments.train_command import train_from_words
 
-    train_from_words(
-        method, nodes=nodes, graph_seeds=graph_seed, graph=graph, seeds=seed, steps=steps,
-        regions=regions, budget=budget, changes=change or [], policy=policy, match=match,
-        threshold=threshold, out=out, resume=resume, tensorboard=tensorboard, jobs=jobs,
-    )  # fmt: skip
+    with _stoppable("nothing was written"):
+        train_from_words(
+            method, nodes=nodes, graph_seeds=graph_seed, graph=graph, seeds=seed, steps=steps,
+            regions=regions, budget=budget, changes=change or [], policy=policy, match=match,
+            threshold=threshold, out=out, resume=resume, tensorboard=tensorboard, jobs=jobs,
+        )  # fmt: skip
 
 
 @app.command()
@@ -179,7 +193,7 @@ def rsd(
     """Does a policy replay? Run the diagnostic on a graph environment."""
     from rich.console import Console
 
-    from rapo.experiments.rsd_command import parse_horizons, run_rsd
+    from rapo.experiments.rsd_command import parse_horizons, remarks, run_rsd
     from rapo.rsd.report import text_table
     from rapo.rsd.result import refuse_to_overwrite
 
@@ -187,8 +201,8 @@ def rsd(
         "episodes": episodes, "seed": seed, "coupled": coupled, "off_at_replay": off_at_replay,
         "horizons": None if horizons is None else parse_horizons(horizons), "progress": True,
     }  # fmt: skip
-    if out is not None and not force:
-        refuse_to_overwrite(out)
+    if out is not None:
+        refuse_to_overwrite(out, force=force)
     made_of = {"deformation": deformation, "regions": regions, "observe": observe}
     result = run_rsd(
         policy, nodes=nodes, graph_seed=graph_seed, graph=graph, made_of=made_of, method=method,
@@ -196,6 +210,8 @@ def rsd(
     )  # fmt: skip
     console = Console()
     console.print(text_table({result.manifest.get("method", policy): result}))
+    for line in remarks(result.manifest):
+        console.print(line, highlight=False)
     if out is not None:
         result.save(out, force=force)
         console.print(f"wrote {out}; rapo report {out} makes a page of it", highlight=False)
@@ -241,10 +257,11 @@ def calibrate(
     """Choose what the paper leaves open, on calibration graphs only."""
     from rapo.experiments.calibrate import calibrate_from_words
 
-    calibrate_from_words(
-        out, points=points, rounds=rounds, around=around, finalists=finalists, steps=steps,
-        jobs=jobs, write=write,
-    )  # fmt: skip
+    with _stoppable(f"the same command goes on with what is in {out}"):
+        calibrate_from_words(
+            out, points=points, rounds=rounds, around=around, finalists=finalists, steps=steps,
+            jobs=jobs, write=write,
+        )  # fmt: skip
 
 
 @app.command()
@@ -266,7 +283,22 @@ def reproduce(
     """Run the paper's experiments and put its numbers beside ours."""
     from rapo.experiments.reproduce import reproduce_from_words
 
-    reproduce_from_words(what, preset, out, engine=engine, jobs=jobs)
+    place = out or f"results/{preset}"
+    with _stoppable(f"the same command goes on with what is in {place}"):
+        reproduce_from_words(what, preset, out, engine=engine, jobs=jobs)
+
+
+@app.command(
+    add_help_option=False,
+    context_settings={
+        "allow_extra_args": True, "ignore_unknown_options": True, "allow_interspersed_args": False,
+    },
+)  # fmt: skip
+def gate(context: typer.Context) -> None:
+    """Harm memory in front of a real platform: rapo gate --help lists its commands."""
+    from rapo.gate.cli import app as commands  # loaded when asked for: `rapo --help` stays fast
+
+    raise typer.Exit(commands(context.args, prog_name="rapo gate", standalone_mode=False) or 0)
 
 
 @app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
@@ -287,8 +319,17 @@ def main() -> None:
         typer.echo(f"rapo: {error.format_message()} (see rapo --help)", err=True)
     except MemoryError:
         typer.echo("rapo: there is not enough memory for these sizes", err=True)
-    except (ValueError, OSError) as error:
+    except OSError as error:
+        words = f"{error.filename}: {error.strerror}" if error.filename else error
+        typer.echo(f"rapo: {words}", err=True)
+    except ValueError as error:
         typer.echo(f"rapo: {error}", err=True)
+    except ModuleNotFoundError as error:
+        if error.name != "torch":
+            raise
+        typer.echo("rapo: this needs torch; pip install 'rapo[torch]'", err=True)
+    except BrokenExecutor:
+        typer.echo("rapo: one of its processes was killed, perhaps for want of memory", err=True)
     except typer.Abort:
         typer.echo("rapo: stopped", err=True)
     sys.exit(2)

@@ -9,7 +9,16 @@ from typing import Any
 import numpy as np
 
 from rapo.gate.config import FIXED, GateConfig
-from rapo.gate.events import Draft, Event, Region, checked_region, checked_word, digest_of, packed
+from rapo.gate.events import (
+    Draft,
+    Event,
+    Region,
+    action_key,
+    checked_region,
+    checked_word,
+    digest_of,
+    packed,
+)
 from rapo.gate.snapshot import dump, load
 from rapo.gate.state import State
 
@@ -61,11 +70,13 @@ def rollback(
     if reports is not None and (source is not None or start is not None or end is not None):
         raise ValueError("a rollback names reports, or a source and a time range, not both")
     if reports is not None:
+        if not reports:  # naming none must not come to mean all
+            raise ValueError("a rollback names reports, a source or a time range; it got none")
         known = _known_reports(state, reports)
         return {"reports": known, "reason": checked_reason(reason), "by": checked_word("by", by)}
     if source is not None:
         checked_word("source", source)
-        waiting = [r for due in state.pending.values() for r in due] + list(state.review.values())
+        waiting = [*state.due(), *state.review.values()]
         if source not in state.sources and all(r.source != source for r in waiting):
             raise ValueError(f"nothing was reported by {source!r}")
     for name, value in (("start", start), ("end", end)):
@@ -161,6 +172,8 @@ def labels(
 ) -> dict[str, Any]:
     """The body of labels for audits: `group`, `topic`, `sensitive` ("yes" or "no")."""
     pairs = []
+    if not isinstance(given, dict):
+        raise ValueError(f"labels must be regions and their labels, got {given!r:.80}")
     for region, label in given.items():
         _known_region(state, region)
         if not isinstance(label, dict) or set(label) - {"group", "topic", "sensitive"}:
@@ -175,10 +188,18 @@ def labels(
     return {"labels": pairs, "reason": checked_reason(reason), "by": checked_word("by", by)}
 
 
-def draft(kind: str, body: dict[str, Any], now: float) -> Draft:
-    """The event of an action; it has no key: done twice, it is in the log twice."""
+def draft(kind: str, body: dict[str, Any], now: float, name: str) -> Draft:
+    """The event of an action.
+
+    Args:
+        kind: of the event.
+        body: what one of the functions above made.
+        now: Unix seconds.
+        name: unique to this call. Done twice, an action is in the log twice; but one whose commit
+            was interrupted is looked for by its name before it is done again.
+    """
     data = packed(body)
-    return Draft(kind, now, None, digest_of(data), data)
+    return Draft(kind, now, action_key(name), digest_of(data), data)
 
 
 def effect_of(before: State, after: State, *, dry_run: bool, reports: int = 0) -> Effect:
@@ -199,20 +220,15 @@ def effect_of(before: State, after: State, *, dry_run: bool, reports: int = 0) -
 
 def copied(state: State) -> State:
     """A state to try things on."""
-    return load(dump(state), state.ledger.rows, state.fetch)
+    return load(dump(state), state.ledger.copy(), state.fetch)
 
 
 def tried(state: State, attempt: Draft) -> Effect:
     """What an action would do: the state itself stays as it is."""
     trial = copied(state)
-    reports = copied(state).exclude(attempt_data(attempt)) if attempt.kind == "Rollback" else 0
     trial.apply(Event(state.position + 1, *attempt))
+    reports = trial.rollbacks[-1]["count"] if attempt.kind == "Rollback" else 0
     return effect_of(state, trial, dry_run=True, reports=reports)
-
-
-def attempt_data(attempt: Draft) -> dict[str, Any]:
-    """The body of a draft."""
-    return Event(0, *attempt).data()
 
 
 def _known_region(state: State, region: Any) -> Region:
@@ -224,11 +240,12 @@ def _known_region(state: State, region: Any) -> Region:
 
 def _known_reports(state: State, reports: Any) -> list[int]:
     if not isinstance(reports, list | tuple) or not all(
-        isinstance(r, int) and not isinstance(r, bool) for r in reports
+        isinstance(r, int) and not isinstance(r, bool) and 0 < r < 2**63 for r in reports
     ):
         raise ValueError(f"reports must be a list of report ids, got {reports!r:.80}")
-    waiting = {r.position for due in state.pending.values() for r in due} | set(state.review)
-    counted = np.isin(np.array(reports, np.int64), state.ledger.rows["report"])
+    rows = state.ledger.rows
+    waiting = {r.position for r in state.due() if not r.rolled_back} | set(state.review)
+    counted = np.isin(np.array(reports, np.int64), rows["report"][~rows["rolled_back"]])
     unknown = [
         r for r, is_in in zip(reports, counted, strict=True) if not is_in and r not in waiting
     ]
@@ -238,4 +255,7 @@ def _known_reports(state: State, reports: Any) -> list[int]:
 
 
 def _finite(value: Any) -> bool:
-    return isinstance(value, int | float) and isfinite(value)
+    try:
+        return isinstance(value, int | float) and isfinite(value)
+    except OverflowError:  # an integer beyond every float
+        return False

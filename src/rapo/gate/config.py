@@ -6,7 +6,6 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
-from math import isfinite
 from typing import Any
 
 from rapo.core.params import FieldParams
@@ -17,7 +16,7 @@ FIXED = ("tick_seconds", "D", "D_max")
 
 _REALS: dict[str, tuple[float, float]] = {  # name: smallest (excluded), largest
     "tick_seconds": (0.0, 1e7),
-    "max_harm": (0.0, 1e6),
+    "max_harm": (0.0, 1e3),
     "cap_source": (0.0, 1e6),
     "cap_region": (0.0, 1e6),
     "prior_exposures": (0.0, 1e9),
@@ -28,7 +27,7 @@ _REALS: dict[str, tuple[float, float]] = {  # name: smallest (excluded), largest
     "band_saturated": (0.0, 1.0),
     "band_reports": (0.0, 1e6),
 }
-_WHOLES = {"D": 0, "D_max": 0, "min_signals": 1, "min_sources": 1, "confirm_ticks": 1}
+_WHOLES = {"D": 1, "D_max": 1, "min_signals": 1, "min_sources": 1, "confirm_ticks": 1}
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,8 +47,8 @@ class GateConfig:
     tick_seconds: float = 60.0
     """Seconds of one tick, the paper's step."""
     D: int = 50
-    """Ticks after an exposure at which its harm counts. Reports may arrive in any order until
-    then; what comes later waits for a reviewer."""
+    """Ticks, at least 1, after an exposure at which its harm counts. Reports may arrive in any
+    order until then; what comes later waits for a reviewer."""
     D_max: int = 1440
     """Ticks after which a report is refused."""
 
@@ -95,7 +94,7 @@ class GateConfig:
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, int | float):
                 raise ValueError(f"{name} must be a number, got {value!r}")
-            if not (isfinite(value) and low < value <= high):
+            if not low < value <= high:  # also what is not finite
                 raise ValueError(f"{name} must be in ({low:g}, {high:g}], got {value!r}")
             object.__setattr__(self, name, float(value))
         for name, least in _WHOLES.items():

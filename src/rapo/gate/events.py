@@ -25,6 +25,9 @@ LONGEST_ID = 200
 """Most characters of a region, source, key, signal, request or decision."""
 
 
+_ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False)
+
+
 class Draft(NamedTuple):
     """An event that has no position yet."""
 
@@ -50,7 +53,7 @@ class Event(NamedTuple):
 
     def data(self) -> dict[str, Any]:
         """The body of every kind but Decision."""
-        value: dict[str, Any] = json.loads(self.body)
+        value: dict[str, Any] = json.loads(str(self.body, "utf-8"))
         return value
 
 
@@ -61,7 +64,7 @@ def key_of(kind: str, *parts: str) -> str:
 
 def packed(value: Any) -> bytes:
     """JSON that is the same for the same value."""
-    return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False).encode()
+    return _ENCODER.encode(value).encode()
 
 
 def digest_of(body: bytes) -> bytes:
@@ -113,7 +116,8 @@ def pack_decision(body: DecisionBody) -> bytes:
     """A decision as bytes: 16 per candidate with integer regions, 8 more where psi is not 1."""
     text = isinstance(body.regions, list)
     ids = json.dumps(body.regions).encode() if text else np.asarray(body.regions).tobytes()
-    deformed = body.passed != 1.0
+    # where p is 0 psi does not show in Z, but the answer told it
+    deformed = body.passed != 1.0 or bool((body.psi != 1.0).any())
     stimulus = b"" if body.stimulus is None else body.stimulus.encode()
     flags = (
         _ENFORCED * body.enforced
@@ -160,6 +164,11 @@ def exposure_key(decision_id: str) -> str:
 def report_key(source: str, key: str) -> str:
     """Unique key of a report."""
     return key_of("r", source, key)
+
+
+def action_key(name: str) -> str:
+    """Unique key of what a person did."""
+    return key_of("a", name)
 
 
 def checked_word(name: str, value: Any, longest: int = LONGEST_ID) -> str:

@@ -20,6 +20,9 @@ from rapo.gate.config import GateConfig
 UNIT = 2**32
 """Fixed-point one: harm 1, or the whole of one decision's exposure."""
 
+MOST = 2**61
+"""Sums of harm stop here, 500 million: one more report cannot overflow them."""
+
 NEVER = -1
 """Tick of what has not happened."""
 
@@ -76,7 +79,8 @@ def _fold(
         first = at
         while at < n and rows[at].tick == tick:
             if rows[at].use:
-                per_source[rows[at].source] += rows[at].amount
+                by = rows[at].source
+                per_source[by] = min(per_source[by] + rows[at].amount, MOST)
             at += 1
         for i in range(first, at):
             row = rows[i]
@@ -87,7 +91,7 @@ def _fold(
             if total > cap_source:
                 taken = np.floor(taken * cap_source / total)
             rows[i].dG = taken  # completed below, once the region's sum is known
-            inflow[row.region] += np.int64(taken)
+            inflow[row.region] = min(inflow[row.region] + np.int64(taken), MOST)
             exposure[row.region] = max(exposure[row.region], row.exposure)
             if last_source[row.by_source] == NEVER:
                 sources[row.region] += 1

@@ -86,6 +86,8 @@ class Checked:
     key: str
     digest: bytes
     values: dict[str, Any]
+    body: bytes
+    """`values` as the log keeps them."""
 
 
 def refused(error: str, code: int = 422) -> ReportResult:
@@ -122,7 +124,8 @@ def check(report: HarmReport, config: GateConfig, now: float) -> Checked:
         values["decision_id"] = checked_word("decision_id", report.decision_id)
     else:
         values["regions"] = _regions(report.regions)
-    return Checked(report, report_key(source, key), digest_of(packed(values)), values)
+    body = packed(values)
+    return Checked(report, report_key(source, key), digest_of(body), values, body)
 
 
 def _real(name: str, value: Any) -> float:
@@ -138,7 +141,9 @@ def _real(name: str, value: Any) -> float:
 
 
 def _regions(values: Any) -> list[Region]:
-    if isinstance(values, str | bytes | Mapping) or not isinstance(values, Iterable):
+    if type(values) is not list and (
+        isinstance(values, str | bytes | Mapping) or not isinstance(values, Iterable)
+    ):
         raise ValueError(f"regions must be a list, got {values!r:.80}")
     names = list(dict.fromkeys(checked_region(v) for v in values))
     if not 1 <= len(names) <= MOST_REGIONS:
@@ -175,12 +180,14 @@ def take_in(
             results.append(item if same else _conflict(item))
             continue
         try:
-            values = {**item.values, "tick": _tick(item.values, ticks, state.config, now)}
+            tick = _tick(item.values, ticks, state.config, now)
         except ValueError as error:
             results.append(refused(str(error)))
             continue
-        values["waits_for"] = waits[item.key] = _waits_for(values, state)
-        drafts[item.key] = Draft("HarmReport", now, item.key, item.digest, packed(values))
+        waits[item.key] = why = _waits_for(item.values, tick, state)
+        # `packed` of all of it: these two names come last in the alphabet
+        body = item.body[:-1] + f',"tick":{tick},"waits_for":"{why}"}}'.encode()
+        drafts[item.key] = Draft("HarmReport", now, item.key, item.digest, body)
         results.append(item)
     events = log.append(list(drafts.values()))
     positions = {e.key: e.position for e in events}
@@ -212,10 +219,10 @@ def _tick(values: dict[str, Any], ticks: dict[str, int], config: GateConfig, now
     return tick
 
 
-def _waits_for(values: dict[str, Any], state: State) -> str:
+def _waits_for(values: dict[str, Any], tick: int, state: State) -> str:
     if any(region not in state.regions for region in values.get("regions", ())):
         return "unknown region"
-    return "late" if values["tick"] + state.config.D <= state.tick else ""
+    return "late" if tick + state.config.D <= state.tick else ""
 
 
 def _conflict(item: Checked) -> ReportResult:

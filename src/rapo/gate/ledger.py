@@ -29,6 +29,13 @@ class Ledger:
                 values, first = np.unique(keys, return_index=True)
                 pairs.update(zip(values.tolist(), rows[column][first].tolist(), strict=True))
 
+    def copy(self) -> Ledger:
+        """A ledger of its own with the same rows; quicker than numbering their pairs again."""
+        other = Ledger()
+        other._rows, other._size, other.kept = self.rows.copy(), self._size, self.kept
+        other._by_source, other._by_signal = self._by_source.copy(), self._by_signal.copy()
+        return other
+
     def __len__(self) -> int:
         return self._size
 

@@ -10,6 +10,7 @@ import io
 import json
 from dataclasses import asdict
 from typing import Any
+from zlib import crc32
 
 import numpy as np
 import numpy.typing as npt
@@ -51,6 +52,7 @@ def dump(state: State) -> bytes:
         "sources": state.sources.names,
         "signals": state.signals.names,
         "rows": len(state.ledger),
+        "rows_checksum": _checksum(state.ledger.rows),
         "fold": {name: getattr(state.fold, name) for name in _FOLD_NUMBERS},
         "acts": [_act(a) for a in state.acts],
         "pending": [[t, [asdict(r) for r in rs]] for t, rs in state.pending.items()],
@@ -68,8 +70,8 @@ def dump(state: State) -> bytes:
     return stream.getvalue()
 
 
-def load(data: bytes, rows: Rows, fetch: Fetch) -> State:
-    """The state of a snapshot.
+def load(data: bytes, ledger: Rows | Ledger, fetch: Fetch) -> State:
+    """The state of a snapshot and of the ledger that was kept with it, which it takes over.
 
     Raises:
         ValueError: the snapshot is of another format, is damaged, or its hashes do not fit it.
@@ -80,8 +82,12 @@ def load(data: bytes, rows: Rows, fetch: Fetch) -> State:
         head = json.loads(arrays.pop("head").tobytes())
         if head["format"] != FORMAT:
             raise ValueError(f"its format is {head['format']}, this version reads {FORMAT}")
-        state = _state(head, arrays, rows, fetch)
-    except (KeyError, OSError, TypeError, ValueError, EOFError) as error:
+        if isinstance(ledger, np.ndarray):
+            if ledger.dtype != ROW or _checksum(ledger) != head["rows_checksum"]:
+                raise ValueError("its ledger is not the one that it was kept with")
+            ledger = Ledger(ledger)
+        state = _state(head, arrays, ledger, fetch)
+    except Exception as error:  # damaged bytes make the readers of zip, NumPy and JSON raise any
         raise ValueError(f"a snapshot cannot be read: {error}") from error
     if state.field_hash() != head["field_hash"] or state.config.digest() != head["config_hash"]:
         raise ValueError("a snapshot does not have the fields that its hash is of")
@@ -89,10 +95,10 @@ def load(data: bytes, rows: Rows, fetch: Fetch) -> State:
 
 
 def _state(
-    head: dict[str, Any], arrays: dict[str, npt.NDArray[Any]], rows: Rows, fetch: Fetch
+    head: dict[str, Any], arrays: dict[str, npt.NDArray[Any]], ledger: Ledger, fetch: Fetch
 ) -> State:
-    if rows.size != head["rows"] or rows.dtype != ROW:
-        raise ValueError(f"it belongs to a ledger of {head['rows']} rows, got {rows.size}")
+    if len(ledger) != head["rows"]:
+        raise ValueError(f"it belongs to a ledger of {head['rows']} rows, got {len(ledger)}")
     state = State(fetch)
     for name in ("position", "revision", "created", "mode", "percent", "rollbacks", "escalations",
                  "bands_left"):  # fmt: skip
@@ -100,7 +106,7 @@ def _state(
     state.config = GateConfig.from_dict(head["config"])
     state.regions = Registry(head["regions"])
     state.sources, state.signals = Registry(head["sources"]), Registry(head["signals"])
-    state.ledger = Ledger(rows)
+    state.ledger = ledger
     state.fold = Fold(head["fold"]["start"])
     for name in _FOLD_NUMBERS:
         setattr(state.fold, name, head["fold"][name])
@@ -117,11 +123,23 @@ def _state(
     return state
 
 
+def _checksum(rows: Rows) -> int:
+    """CRC-32 of the ledger, which lies beside the snapshot; column by column: rows have gaps."""
+    value = 0
+    for name in ROW.names or ():
+        value = crc32(rows[name].tobytes(), value)
+    return value
+
+
 def _act(act: Act) -> dict[str, Any]:
     config = None if act.config is None else act.config.to_dict()
-    return {"tick": act.tick, "confirmed": act.confirmed, "until": act.until, "config": config}
+    return {
+        "tick": act.tick, "confirmed": act.confirmed, "until": act.until, "config": config,
+        "vouched": act.vouched,
+    }  # fmt: skip
 
 
 def _act_of(values: dict[str, Any]) -> Act:
     config = None if values["config"] is None else GateConfig.from_dict(values["config"])
-    return Act(values["tick"], tuple(values["confirmed"]), values["until"], config)
+    vouched = tuple((report, region) for report, region in values["vouched"])
+    return Act(values["tick"], tuple(values["confirmed"]), values["until"], config, vouched)

@@ -24,6 +24,8 @@ SAFE_SQLITE = (3, 51, 3)
 """Older versions can corrupt a WAL that two connections reset at once; ours has one that does."""
 _CHUNK = 500
 """Keys of one query."""
+_PIECE = 1_000_000
+"""Rows of the ledger in one blob; SQLite's largest is a gigabyte."""
 
 _TABLES = """
 CREATE TABLE events (
@@ -73,9 +75,11 @@ class SqliteStore:
                 "at once; this gate has one that does. Do not checkpoint the file from elsewhere.",
                 stacklevel=4,
             )
+        path = Path(self.address)
+        if path.exists() and path.stat().st_size:
+            self._check_foreign(self._reader())  # closing a connection that may write changes files
         writer = sqlite3.connect(self.address, isolation_level=None, check_same_thread=False)
         try:
-            self._check_foreign(writer)
             writer.execute("PRAGMA journal_mode=WAL")
             writer.execute("PRAGMA synchronous=FULL")
             writer.execute("PRAGMA wal_autocheckpoint=4000")
@@ -121,6 +125,13 @@ class SqliteStore:
         return reader
 
     @contextmanager
+    def _reading(self) -> Iterator[sqlite3.Connection]:
+        try:
+            yield self._reader()
+        except sqlite3.Error as error:
+            raise StoreError(f"{self.address} cannot be read: {error}") from error
+
+    @contextmanager
     def appending(self) -> Iterator[_Transaction]:
         """One transaction of the writer; a failure leaves the log as it was."""
         writer = self._writer
@@ -144,44 +155,50 @@ class SqliteStore:
         numbers = [NUMBER[kind] for kind in kinds]
         chosen = f" AND kind IN ({','.join('?' * len(numbers))})" if numbers else ""
         order = "DESC" if newest else "ASC"
-        rows = self._reader().execute(
-            "SELECT position, kind, at, key, digest, body FROM events WHERE position > ?"
-            f"{chosen} ORDER BY position {order} LIMIT ?",
-            (after, *numbers, limit),
-        )
-        return [_event(row) for row in rows]
+        with self._reading() as reader:
+            rows = reader.execute(
+                "SELECT position, kind, at, key, digest, body FROM events WHERE position > ?"
+                f"{chosen} ORDER BY position {order} LIMIT ?",
+                (after, *numbers, limit),
+            )
+            return [_event(row) for row in rows]
 
     def find(self, keys: Sequence[str]) -> dict[str, Event]:
         """Events by unique key."""
-        return _find(self._reader(), keys)
+        with self._reading() as reader:
+            return _find(reader, keys)
 
     def last(self) -> int:
         """Position of the newest event."""
-        return int(self._reader().execute("SELECT max(position) FROM events").fetchone()[0] or 0)
+        with self._reading() as reader:
+            return int(reader.execute("SELECT max(position) FROM events").fetchone()[0] or 0)
 
     def save_snapshot(self, position: int, data: bytes, rows: Rows, first_row: int) -> None:
         """Keep a snapshot; the ledger's earlier rows are there already."""
         with self.appending() as transaction:
             run = transaction.connection.execute
             run("DELETE FROM ledger WHERE first_row >= ?", (first_row,))
-            if rows.size:
-                run("INSERT INTO ledger VALUES (?, ?)", (first_row, rows.tobytes()))
+            for i in range(0, rows.size, _PIECE):
+                piece = rows[i : i + _PIECE].tobytes()
+                run("INSERT INTO ledger VALUES (?, ?)", (first_row + i, piece))
             run("DELETE FROM snapshots")
             run("INSERT INTO snapshots VALUES (?, ?, ?)", (position, data, first_row + rows.size))
 
     def load_snapshot(self) -> tuple[bytes, Rows] | None:
         """The newest snapshot and its ledger."""
-        run = self._reader().execute
-        row = run("SELECT data, rows FROM snapshots ORDER BY position DESC LIMIT 1").fetchone()
-        if row is None:
-            return None
-        pieces = run("SELECT rows FROM ledger WHERE first_row < ? ORDER BY first_row", (row[1],))
-        data = b"".join(piece for (piece,) in pieces)
+        with self._reading() as reader:
+            run = reader.execute
+            row = run("SELECT data, rows FROM snapshots ORDER BY position DESC LIMIT 1").fetchone()
+            if row is None:
+                return None
+            chosen = "SELECT rows FROM ledger WHERE first_row < ? ORDER BY first_row"
+            data = b"".join(piece for (piece,) in run(chosen, (row[1],)))
         return row[0], np.frombuffer(data[: len(data) // ROW.itemsize * ROW.itemsize], ROW)
 
     def integrity(self) -> str:
         """SQLite's own check of the file."""
-        return str(self._reader().execute("PRAGMA integrity_check").fetchone()[0])
+        with self._reading() as reader:
+            return str(reader.execute("PRAGMA integrity_check").fetchone()[0])
 
     def close(self) -> None:
         """Close every connection, the writer last, and give the place up."""

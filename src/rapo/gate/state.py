@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -55,10 +55,12 @@ class Act:
     confirmed: tuple[int, ...] = ()
     until: int = 0
     config: GateConfig | None = None
+    vouched: tuple[tuple[int, int], ...] = ()
+    """Reports that a reviewer vouched for, each with a region; void once the report is gone."""
 
     def on(self, fold: Fold) -> None:
         """Do it to a fold that has reached its tick; the caller goes on with the new settings."""
-        fold.confirm(self.confirmed, self.until)
+        fold.confirm((*self.confirmed, *(region for _, region in self.vouched)), self.until)
         if self.config is not None:
             fold.wake()
 
@@ -125,15 +127,10 @@ class State:
     def _exposure(self, event: Event, data: dict[str, Any]) -> None:
         found = self.fetch([decision_key(data["decision_id"])])
         body = unpack_decision(found[decision_key(data["decision_id"])].body)
-        served, share = self.regions.numbers(body.regions), body.served
         names, weight = _shown(data["shown"])
-        shown = self.regions.numbers(names)
-        np.subtract.at(self.traffic.served, served, share)
-        np.add.at(self.traffic.served, shown, weight)
-        if body.tick + self.config.D > self.tick:  # else its reports have counted
-            exposure = self.traffic.of_tick(body.tick)
-            np.subtract.at(exposure, served, _units(share))
-            np.add.at(exposure, shown, _units(weight))
+        served, shown = self.regions.numbers(body.regions), self.regions.numbers(names)
+        in_time = body.tick + self.config.D > self.tick  # else its reports have counted
+        self.traffic.expose(served, body, shown, weight, in_time)
 
     def _harmreport(self, event: Event, data: dict[str, Any]) -> None:
         report = Report(
@@ -168,18 +165,20 @@ class State:
     # --- what people do
 
     def _confirm(self, event: Event, data: dict[str, Any]) -> None:
-        regions = [self.regions.number(r) for r in data.get("regions", [])]
+        regions = {self.regions.number(r) for r in data.get("regions", [])}
+        vouched: set[tuple[int, int]] = set()
         for position in data.get("reports", []):
             report = self.review.pop(position, None)
             if report is None:  # in the ledger or due: its regions are confirmed
-                regions += self._regions_of(position)
+                vouched |= {(position, r) for r in self._regions_of(position, event.position)}
                 continue
             self.regions.add(report.regions or [])
             self._make_room()
             report.waits_for = "admitted"
             self.pending.setdefault(self.tick + 1, []).append(report)
-        if regions:
-            act = Act(self.tick, tuple(sorted(set(regions))), self.tick + self.config.confirm_ticks)
+        if regions or vouched:
+            until = self.tick + self.config.confirm_ticks
+            act = Act(self.tick, tuple(sorted(regions)), until, None, tuple(sorted(vouched)))
             self.acts.append(act)
             act.on(self.fold)
             self.revision = event.position
@@ -202,8 +201,9 @@ class State:
         self.revision = event.position
 
     def _rollback(self, event: Event, data: dict[str, Any]) -> None:
-        self.exclude(data)
-        self.rollbacks.append({**data, "position": event.position, "at": event.at})
+        count = self.exclude(data)
+        told = {"position": event.position, "at": event.at, "count": count}
+        self.rollbacks.append({**data, **told})
         self.refold()
         self.revision = event.position
 
@@ -286,24 +286,31 @@ class State:
         self.ledger.append(rows[rows["amount"] > 0])
         self._make_room()
 
-    def _regions_of(self, position: int) -> list[int]:
-        """Regions of a report that is in the ledger, or due."""
+    def _regions_of(self, position: int, before: int) -> list[int]:
+        """Regions of a report that is in the ledger or due, as known before a log position."""
         rows = self.ledger.rows
-        found: list[int] = rows["region"][rows["report"] == position].tolist()
-        for report in (r for due in self.pending.values() for r in due if r.position == position):
-            names, _ = self.attribution(report, 2**62)
-            found += [self.regions.number(n) for n in names]
+        mine = (rows["report"] == position) & ~rows["rolled_back"]
+        found: list[int] = rows["region"][mine].tolist()
+        for report in self.due():
+            if report.position == position and not report.rolled_back:
+                names, _ = self.attribution(report, before)
+                found += [self.regions.number(n) for n in names]
         return found
+
+    def due(self) -> list[Report]:
+        """Reports that wait for their tick."""
+        return [report for due in self.pending.values() for report in due]
 
     # --- the fold
 
     def exclude(self, what: dict[str, Any]) -> int:
         """Mark the reports that a rollback names; returns how many there are."""
+        by_id = what.get("reports") is not None
         wanted = set(what.get("reports") or [])
         source, start, end = what.get("source"), what.get("from"), what.get("to")
 
         def named(position: int, by: str, at: float) -> bool:
-            if wanted:
+            if by_id:
                 return position in wanted
             if source is not None and by != source:
                 return False
@@ -311,7 +318,7 @@ class State:
 
         rows = self.ledger.rows
         hit = np.ones(rows.size, np.bool_)
-        if wanted:
+        if by_id:
             hit = np.isin(rows["report"], list(wanted))
         else:
             if source is not None:
@@ -322,14 +329,17 @@ class State:
                 hit &= rows["at"] < end
         hit &= ~rows["rolled_back"]
         rows["rolled_back"] |= hit
-        count = int(np.unique(rows["report"][hit]).size)
-        waiting = [r for due in self.pending.values() for r in due] + list(self.review.values())
-        for report in waiting:
+        gone = set(np.unique(rows["report"][hit]).tolist())
+        for report in (*self.due(), *self.review.values()):
             if not report.rolled_back and named(report.position, report.source, report.at):
                 report.rolled_back = True
-                count += 1
+                gone.add(report.position)
         self.review = {k: r for k, r in self.review.items() if not r.rolled_back}
-        return count
+        for i, act in enumerate(self.acts):
+            if any(report in gone for report, _ in act.vouched):
+                kept = tuple(pair for pair in act.vouched if pair[0] not in gone)
+                self.acts[i] = replace(act, vouched=kept)
+        return len(gone)
 
     def refold(self) -> None:
         """Fold everything again: what no longer counts never did."""
@@ -369,7 +379,8 @@ class State:
             psi[region] = 1.0
         for region, override in self.overrides.items():
             if not self._expired(override):
-                psi[region] = override["psi"]
+                # the bound on what is served is today's psi_min, which may have risen since
+                psi[region] = max(override["psi"], self.config.params.psi_min)
         return psi
 
     def _expired(self, override: dict[str, Any]) -> bool:
@@ -385,11 +396,6 @@ class State:
             sums.update(json.dumps(name).encode())
             sums.update(G[i].tobytes() + H[i].tobytes())
         return sums.hexdigest()
-
-
-def _units(share: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
-    """Shares in fixed point, as the counting of decisions rounds them."""
-    return np.asarray(np.rint(share * UNIT), np.int64)
 
 
 def _shown(shown: Iterable[Region]) -> tuple[list[Region], npt.NDArray[Any]]:

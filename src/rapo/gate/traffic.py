@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from rapo.core.jit import kernel
 from rapo.gate.config import GateConfig
+from rapo.gate.events import DecisionBody
 from rapo.gate.fold import UNIT
 
 HISTORY = 2000
@@ -20,6 +21,17 @@ SMOOTHING = 0.05
 """Weight of the newest tick in the moving mean of reports."""
 FEWEST_TICKS = 20
 """Ticks before the moving mean is trusted."""
+
+
+@kernel
+def _expose(regions: Any, p: Any, psi: Any, enforced: bool, sign: int, open_tick: Any) -> None:
+    """Add what a decision served to the exposure of a tick, or (sign -1) take exactly that out."""
+    total = 0.0
+    for i in range(p.size):
+        total += p[i] * psi[i] if enforced else p[i]
+    for i in range(p.size):
+        weight = p[i] * psi[i] if enforced else p[i]
+        open_tick[regions[i]] += sign * np.int64(np.rint(weight / total * UNIT))
 
 
 @kernel
@@ -40,12 +52,11 @@ def _account(
     for i in range(p.size):
         before, after = p[i] / total, p[i] * psi[i] / passed
         tv += abs(after - before)
-        share = after if enforced else before
         r = regions[i]
         proposed[r] += before
         gated[r] += after
-        served[r] += share
-        open_tick[r] += np.int64(np.rint(share * UNIT))
+        served[r] += after if enforced else before
+    _expose(regions, p, psi, enforced, 1, open_tick)
     return tv / 2, most
 
 
@@ -152,6 +163,22 @@ class Traffic:
         self.now.saturated += most <= config.saturation_psi
         if stimulus is not None:
             self._show(stimulus, regions, p * psi if enforced else p, tick)
+
+    def expose(
+        self,
+        regions: npt.NDArray[np.int32],
+        body: DecisionBody,
+        shown: npt.NDArray[np.int32],
+        weight: npt.NDArray[np.float64],
+        in_time: bool,
+    ) -> None:
+        """Count what a decision really showed, each region with its share, instead of its law."""
+        np.subtract.at(self.served, regions, body.served)
+        np.add.at(self.served, shown, weight)
+        if in_time:
+            exposure = self.of_tick(body.tick)
+            _expose(regions, body.p, body.psi, body.enforced, -1, exposure)
+            np.add.at(exposure, shown, np.rint(weight * UNIT).astype(np.int64))
 
     def _show(
         self, stimulus: str, regions: npt.NDArray[np.int32], weight: npt.NDArray[Any], tick: int

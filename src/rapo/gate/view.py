@@ -16,6 +16,9 @@ from rapo.gate.registry import IntTable
 from rapo.gate.state import State
 
 _ROUNDING = 1e-12
+_SMALLEST = 1e-300
+"""Below this floats lose digits, and a ratio of two of them says nothing."""
+_BLOCK = 128
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -37,12 +40,16 @@ class Decision:
 def _bounded(p: Any, q: Any, total: float, psi_min: float) -> bool:
     """Whether `q` is a law whose every probability lies in [psi_min p, p / psi_min]."""
     whole = 0.0
-    for i in range(p.size):
-        before = p[i] / total
-        low, high = psi_min * before, before / psi_min
-        if not low * (1 - _ROUNDING) <= q[i] <= high * (1 + _ROUNDING):
-            return False
-        whole += q[i]
+    for start in range(0, p.size, _BLOCK):
+        block = 0.0
+        for i in range(start, min(start + _BLOCK, p.size)):
+            before = p[i] / total
+            low = psi_min * before * (1 - _ROUNDING) - _SMALLEST
+            high = before / psi_min * (1 + _ROUNDING) + _SMALLEST
+            if not low <= q[i] <= high:
+                return False
+            block += q[i]
+        whole += block
     return abs(whole - 1) <= _ROUNDING
 
 
@@ -116,7 +123,7 @@ def answer(
             f"decision {decision_id} would leave its bounds with psi_min = {psi_min}; not served"
         )
     if not enforced:
-        q = p if total == 1.0 else p / total
+        q = p / total  # a copy also where nothing changes: p is the caller's
     mode = "enforce" if enforced else "shadow"
     return Decision(q, psi, decision_id, revision, mode), passed
 

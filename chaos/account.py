@@ -1,0 +1,83 @@
+"""What clients were told, against what the log holds."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from rapo.gate.store import Store
+
+_READ = 5000
+
+
+class Account:
+    """Acknowledgements taken in line by line, and the log read piece by piece."""
+
+    def __init__(self) -> None:
+        self.acknowledged: set[str] = set()
+        """Keys of the log that clients were promised."""
+        self.steps: dict[str, int] = {}
+        """Next step of each stream."""
+        self.acts: dict[int, str] = {}
+        """Overrides that were promised: position and reason."""
+        self.heard: dict[str, float] = {}
+        """When each stream was last acknowledged something, on the monotonic clock."""
+        self.resent = 0
+        """Acknowledgements of what had been in the log before the client knew."""
+        self.problems: list[str] = []
+        self.position = 0
+        self._revisions: dict[str, int] = {}
+        self._new: list[str] = []
+        self._found: Counter[str] = Counter()
+        self._reasons: dict[int, str] = {}
+
+    def take(self, line: str) -> None:
+        """Take in one line of a client."""
+        word, *rest = line.split(" ")
+        if word == "ack":
+            stream, when, revision, key = rest
+            self.heard[stream] = float(when)
+            self.resent += key in self._found
+            self._new.append(key)
+            if int(revision) >= 0:
+                if int(revision) < self._revisions.get(stream, 0):
+                    self.problems.append(f"revision of {stream} fell to {revision}")
+                self._revisions[stream] = int(revision)
+        elif word == "done":
+            self.steps[rest[0]] = int(rest[1]) + 1
+        elif word == "act":
+            self.acts[int(rest[0])] = rest[1]
+        elif word == "error":
+            self.problems.append(" ".join(rest))
+
+    def check(self, store: Store) -> None:
+        """Read what the log has got since the last time and compare."""
+        while True:
+            events = store.read(self.position, _READ)
+            for event in events:
+                if event.position != self.position + 1:
+                    self.problems.append(f"{event.position} follows {self.position} in the log")
+                self.position = event.position
+                name = event.key
+                if event.kind == "HarmReport":  # by what it says, not by the index
+                    data = event.data()
+                    name = "\x1f".join(("r", data["source"], data["key"]))
+                elif event.kind == "Exposure":
+                    name = f"x\x1f{event.data()['decision_id']}"
+                elif event.kind == "Override":
+                    self._reasons[event.position] = event.data()["reason"]
+                if name is not None:
+                    self._found[name] += 1
+                    if self._found[name] == 2:
+                        self.problems.append(f"{name!r} is in the log twice")
+            if len(events) < _READ:
+                break
+        lost = [key for key in self._new if key not in self._found]
+        lost += [f"{r} at {p}" for p, r in self.acts.items() if self._reasons.get(p) != r]
+        self.problems += [f"{key!r} was acknowledged but is not in the log" for key in lost]
+        self.acknowledged.update(self._new)
+        self._new, self.acts = [], {}
+
+    @property
+    def doubled(self) -> int:
+        """Things that are in the log more than once."""
+        return sum(count > 1 for count in self._found.values())

@@ -1,0 +1,1 @@
+"""The commands of `rapo gate`, by who uses them."""

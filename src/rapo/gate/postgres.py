@@ -1,0 +1,368 @@
+"""The shared store: PostgreSQL holds the log, one appender at a time by an advisory lock.
+
+Replicas append in turn. The server gives the lock back when an appender dies, and ends the session
+of one that stops moving, so nobody waits for ever. A connection that was lost is made again on its
+next use. When it is lost during a commit nobody knows what became of that transaction until the
+lock is held again: then it is in the log, or it never will be.
+"""
+
+from __future__ import annotations
+
+import threading
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+import numpy as np
+
+from rapo.gate.events import KINDS, NUMBER, Draft, Event
+from rapo.gate.fold import ROW, Rows
+from rapo.gate.session import (
+    ANSWER,
+    Pool,
+    Session,
+    checked_address,
+    connect,
+    is_lost,
+    psycopg,
+    safe_address,
+)
+from rapo.gate.store import StoreError
+
+SCHEMA = 1
+_APPENDER, _KEEPER = 0x5261706F_00000001, 0x5261706F_00000002  # advisory locks: log, snapshots
+_CHECK = 600.0
+"""Seconds that a check of the whole log, or keeping a snapshot, may take."""
+_CHUNK = 5000
+"""Events or keys of one query."""
+
+_TABLES = f"""
+CREATE SCHEMA rapo_gate;
+CREATE TABLE rapo_gate.about (schema_version integer NOT NULL);
+INSERT INTO rapo_gate.about VALUES ({SCHEMA});
+CREATE TABLE rapo_gate.events (
+    position bigint PRIMARY KEY, kind smallint NOT NULL, at double precision NOT NULL,
+    key text COLLATE "C", digest bytea NOT NULL, body bytea NOT NULL);
+CREATE UNIQUE INDEX events_by_key ON rapo_gate.events (key) WHERE key IS NOT NULL;
+CREATE INDEX events_by_kind ON rapo_gate.events (kind, position) WHERE kind <> 0 AND kind <> 2;
+CREATE TABLE rapo_gate.snapshots (
+    position bigint PRIMARY KEY, data bytea NOT NULL, rows bigint NOT NULL);
+CREATE TABLE rapo_gate.ledger (first_row bigint PRIMARY KEY, rows bytea NOT NULL);
+"""
+_COLUMNS = "SELECT position, kind, at, key, digest, body FROM rapo_gate.events"
+_BEGIN = (
+    # Each statement must see what was committed before it: the lock is awaited in the first.
+    "BEGIN ISOLATION LEVEL READ COMMITTED;"
+    f"SELECT pg_advisory_xact_lock({_APPENDER});"
+    "SELECT coalesce(max(position), 0) FROM rapo_gate.events"
+)
+
+T = TypeVar("T")
+
+
+class PostgresStore:
+    """A log in the schema `rapo_gate` of a PostgreSQL database, which any number of gates share.
+
+    Args:
+        address: `postgresql://user:password@host:port/database`.
+        create: make the tables if there are none.
+        read_only: append nothing.
+    """
+
+    shared = True
+
+    def __init__(self, address: str, *, create: bool = True, read_only: bool = False) -> None:
+        self._settings = checked_address(address)
+        self.address, self.read_only = safe_address(self._settings), read_only
+        self._turn = threading.Lock()
+        self._writer: Session | None = None
+        self._closed = False
+        self._readers = Pool(self._connect)
+        try:
+            self._ask(lambda session: self._open(session, create and not read_only))
+        except BaseException:
+            self.close()
+            raise
+
+    # --- opening
+
+    def _open(self, session: Session, create: bool) -> None:
+        encoding = _one(session, "SHOW server_encoding")
+        if encoding != "UTF8":
+            raise ValueError(f"{self.address} has the encoding {encoding}; a gate needs UTF8")
+        if _one(session, "SHOW fsync") != "on":
+            warnings.warn(
+                f"{self.address} runs with fsync off: a power cut can lose what was acknowledged",
+                stacklevel=5,
+            )
+        if create and not self._is_there(session):
+            with session.transaction():
+                session.execute(f"SELECT pg_advisory_xact_lock({_APPENDER})")
+                if not self._is_there(session):  # another replica may have been faster
+                    session.execute(_TABLES)
+        if not self._is_there(session):
+            raise FileNotFoundError(f"there is no gate at {self.address}; rapo gate init makes one")
+
+    def _is_there(self, session: Session) -> bool:
+        """Whether the tables are there, and are ours."""
+        # Asked of the catalogue itself: to_regnamespace may answer from before the lock was held.
+        if not _one(session, "SELECT count(*) FROM pg_namespace WHERE nspname = 'rapo_gate'"):
+            return False
+        ours = "schemaname = 'rapo_gate' AND tablename = 'about'"
+        if not _one(session, f"SELECT count(*) FROM pg_tables WHERE {ours}"):
+            raise ValueError(f"{self.address} has a schema rapo_gate of something else, not a gate")
+        version = _one(session, "SELECT max(schema_version) FROM rapo_gate.about")
+        if version != SCHEMA:
+            raise ValueError(
+                f"{self.address} has schema {version}, this version of rapo reads {SCHEMA}"
+            )
+        return True
+
+    # --- appending
+
+    @contextmanager
+    def appending(self) -> Iterator[_Transaction]:
+        """One transaction of the one appender; waits its turn for some seconds.
+
+        Raises:
+            StoreError: the log is out of reach. If the connection went while committing, the
+                events may be in the log: look for their keys before appending them again.
+        """
+        if self.read_only:
+            raise StoreError(f"{self.address} is open for reading only")
+        if not self._turn.acquire(timeout=ANSWER):
+            raise StoreError(f"{self.address}: another thread of this process is still appending")
+        try:
+            transaction = self._begin()
+            try:
+                yield transaction
+                transaction.session.execute("COMMIT")
+            except psycopg.Error as error:
+                self._let_go()
+                raise self._failed(error) from error
+            except BaseException:
+                self._undo()
+                raise
+        finally:
+            self._turn.release()
+
+    def _begin(self) -> _Transaction:
+        """Hold the lock, on a new connection if the one at hand was lost meanwhile."""
+        while True:
+            kept = self._writer
+            try:
+                session = self._writer = kept or self._connect()
+                cursor = session.execute(_BEGIN)
+                while cursor.nextset():
+                    pass
+                row = cursor.fetchone()
+                assert row is not None
+                return _Transaction(self, session, int(row[0]))
+            except psycopg.errors.LockNotAvailable as error:
+                self._let_go()
+                raise StoreError(f"{self.address}: another appender keeps the log") from error
+            except psycopg.Error as error:
+                lost = kept is not None and is_lost(kept)
+                self._let_go()
+                if not lost:
+                    raise self._failed(error) from error
+
+    def _undo(self) -> None:
+        try:
+            if self._writer is not None:
+                self._writer.execute("ROLLBACK")
+        except psycopg.Error:
+            self._let_go()  # the server rolls back by itself
+
+    def _let_go(self) -> None:
+        if self._writer is not None:
+            self._writer.close()
+        self._writer = None
+
+    # --- reading
+
+    def read(
+        self, after: int, limit: int, kinds: Sequence[str] = (), newest: bool = False
+    ) -> list[Event]:
+        """Up to `limit` events after a position."""
+        # Numbers, not parameters: the planner must see that the partial index applies.
+        numbers = ",".join(str(NUMBER[kind]) for kind in kinds)
+        chosen = f" AND kind IN ({numbers})" if kinds else ""
+        order = "DESC" if newest else "ASC"
+        query = f"{_COLUMNS} WHERE position > %s{chosen} ORDER BY position {order} LIMIT %s"
+        return self._ask(lambda session: _events(session, query, (after, limit)))
+
+    def find(self, keys: Sequence[str]) -> dict[str, Event]:
+        """Events by unique key."""
+        return self._ask(lambda session: _find(session, keys)) if keys else {}
+
+    def last(self) -> int:
+        """Position of the newest event."""
+        query = "SELECT coalesce(max(position), 0) FROM rapo_gate.events"
+        return int(self._ask(lambda session: _one(session, query)))
+
+    def integrity(self) -> str:
+        """Whether positions have no gap, keys do not repeat and the indexes are whole."""
+        return self._ask(_integrity)
+
+    # --- snapshots
+
+    def save_snapshot(self, position: int, data: bytes, rows: Rows, first_row: int) -> None:
+        """Keep a snapshot unless another replica kept a newer one."""
+        if self.read_only:
+            raise StoreError(f"{self.address} is open for reading only")
+
+        def save(session: Session) -> None:
+            with session.transaction(), session.patient(_CHECK):
+                session.execute(f"SELECT pg_advisory_xact_lock({_KEEPER})")
+                newest = _one(session, "SELECT max(position) FROM rapo_gate.snapshots")
+                if newest is None or newest < position:
+                    _save(session, position, data, rows, first_row)
+
+        self._ask(save)
+
+    def load_snapshot(self) -> tuple[bytes, Rows] | None:
+        """The newest snapshot and its ledger, both of the same moment."""
+
+        def load(session: Session) -> tuple[bytes, bytes] | None:
+            with session.transaction(), session.patient(_CHECK):
+                session.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+                kept = session.execute(
+                    "SELECT data, rows FROM rapo_gate.snapshots ORDER BY position DESC LIMIT 1",
+                    binary=True,
+                ).fetchone()
+                if kept is None:
+                    return None
+                pieces = session.execute(
+                    "SELECT rows FROM rapo_gate.ledger WHERE first_row < %s ORDER BY first_row",
+                    (kept[1],),
+                    binary=True,
+                )
+                return kept[0], b"".join(piece for (piece,) in pieces)
+
+        found = self._ask(load)
+        if found is None:
+            return None
+        whole = len(found[1]) // ROW.itemsize * ROW.itemsize
+        return found[0], np.frombuffer(found[1][:whole], ROW)
+
+    def close(self) -> None:
+        """Close every connection."""
+        self._closed = True
+        self._let_go()
+        self._readers.close()
+
+    def _connect(self) -> Session:
+        if self._closed:
+            raise StoreError(f"{self.address} was closed")
+        return connect(self._settings, self.read_only)
+
+    def _ask(self, question: Callable[[Session], T]) -> T:
+        try:
+            return self._readers.ask(question)
+        except psycopg.Error as error:
+            raise self._failed(error) from error
+
+    def _failed(self, error: psycopg.Error) -> StoreError:
+        told = " ".join(str(error).split()) or type(error).__name__
+        return StoreError(f"{self.address}: {told}")
+
+
+class _Transaction:
+    """What the appender does while it holds the lock."""
+
+    def __init__(self, store: PostgresStore, session: Session, last: int) -> None:
+        self._store, self.session, self._last = store, session, last
+
+    def tail(self, after: int) -> Iterator[Event]:
+        """Events that others appended after a position."""
+        if self._last < after:
+            raise StoreError(
+                f"{self._store.address} ends at event {self._last}, but {after} was read from it "
+                "before: it was replaced by an older copy; events after that are lost"
+            )
+        while after < self._last:
+            query = f"{_COLUMNS} WHERE position > %s ORDER BY position LIMIT %s"
+            events = _events(self.session, query, (after, _CHUNK))
+            yield from events
+            after = events[-1].position
+
+    def find(self, keys: Sequence[str]) -> dict[str, Event]:
+        return _find(self.session, keys)
+
+    def append(self, drafts: Sequence[Draft]) -> list[Event]:
+        if not drafts:
+            return []
+        events = [Event(self._last + 1 + i, *draft) for i, draft in enumerate(drafts)]
+        self.session.execute(
+            "INSERT INTO rapo_gate.events SELECT * FROM unnest(%b::bigint[], %b::smallint[], "
+            "%b::double precision[], %b::text[], %b::bytea[], %b::bytea[])",
+            (
+                [e.position for e in events],
+                [NUMBER[e.kind] for e in events],
+                [float(e.at) for e in events],
+                [e.key for e in events],
+                [e.digest for e in events],
+                [e.body for e in events],
+            ),
+        )
+        self._last = events[-1].position
+        return events
+
+
+def _one(session: Session, query: str) -> Any:
+    row = session.execute(query).fetchone()
+    assert row is not None
+    return row[0]
+
+
+def _events(session: Session, query: str, values: tuple[Any, ...]) -> list[Event]:
+    rows = session.execute(query, values, binary=True)
+    return [Event(row[0], KINDS[row[1]], *row[2:]) for row in rows]
+
+
+def _find(session: Session, keys: Sequence[str]) -> dict[str, Event]:
+    found: dict[str, Event] = {}
+    for start in range(0, len(keys), _CHUNK):
+        part = list(keys[start : start + _CHUNK])
+        events = _events(session, f"{_COLUMNS} WHERE key = ANY(%s)", (part,))
+        found.update({str(e.key): e for e in events})
+    return found
+
+
+def _save(session: Session, position: int, data: bytes, rows: Rows, first_row: int) -> None:
+    """Every replica has the same ledger; pieces that another cut elsewhere are cut to fit."""
+    session.execute("DELETE FROM rapo_gate.ledger WHERE first_row >= %s", (first_row,))
+    session.execute(
+        "UPDATE rapo_gate.ledger SET rows = substring(rows FROM 1 FOR %s * (%s - first_row)::int) "
+        "WHERE first_row + length(rows) / %s > %s",
+        (ROW.itemsize, first_row, ROW.itemsize, first_row),
+    )
+    if rows.size:
+        values = (first_row, rows.tobytes())
+        session.execute("INSERT INTO rapo_gate.ledger VALUES (%s, %b)", values)
+    session.execute("DELETE FROM rapo_gate.snapshots")
+    session.execute(
+        "INSERT INTO rapo_gate.snapshots VALUES (%s, %b, %s)",
+        (position, data, first_row + rows.size),
+    )
+
+
+def _integrity(session: Session) -> str:
+    with session.transaction(), session.patient(_CHECK):
+        session.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+        rows = session.execute(
+            "SELECT count(*), coalesce(min(position), 1), coalesce(max(position), 0), count(key), "
+            "count(DISTINCT key) FROM rapo_gate.events"
+        ).fetchall()
+        count, first, last, keys, different = rows[0]
+        broken = session.execute(
+            "SELECT indexrelid::regclass::text FROM pg_index WHERE NOT indisvalid AND indrelid IN "
+            "(SELECT oid FROM pg_class WHERE relnamespace = 'rapo_gate'::regnamespace)"
+        ).fetchall()
+    if first != 1 or count != last:
+        return f"positions {first} to {last} hold {count} events: some are missing"
+    if keys != different:
+        return f"{keys - different} keys are there more than once"
+    return f"index {broken[0][0]} is not valid" if broken else "ok"

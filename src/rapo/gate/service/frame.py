@@ -1,0 +1,107 @@
+"""What every request passes through: an id, a log line, counts, and headers that browsers heed."""
+
+from __future__ import annotations
+
+import logging
+import re
+import secrets
+import time
+from typing import Any
+
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from rapo.gate.service.logs import CALLER, LOGGER
+from rapo.gate.service.metrics import Metrics
+from rapo.gate.service.operation import broken, level_of
+
+_SAFE_ID = re.compile(rb"[A-Za-z0-9._:-]{1,100}\Z")
+_ALWAYS = (
+    (b"x-content-type-options", b"nosniff"),
+    (b"x-frame-options", b"DENY"),
+    (b"referrer-policy", b"no-referrer"),
+    (b"cross-origin-resource-policy", b"same-origin"),
+    (b"cache-control", b"no-store"),
+)
+_POLICY = b"content-security-policy"
+_API_POLICY = b"default-src 'none'; frame-ancestors 'none'"
+_PAGE_POLICY = (
+    b"default-src 'self'; object-src 'none'; base-uri 'none'; form-action 'self'; "
+    b"frame-ancestors 'none'"
+)
+
+
+class Frame:
+    """ASGI middleware around the whole service; a header that an answer has already is kept."""
+
+    def __init__(self, app: ASGIApp, metrics: Metrics) -> None:
+        self._app, self._metrics = app, metrics
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one request."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        begun = time.perf_counter()
+        request_id = _request_id(scope)
+        status = 0
+
+        async def framed(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                headers = list(message.get("headers", ()))
+                there = {name.lower() for name, _ in headers}
+                headers += [pair for pair in _ALWAYS if pair[0] not in there]
+                if _POLICY not in there:
+                    html = any(n.lower() == b"content-type" and b"html" in v for n, v in headers)
+                    headers.append((_POLICY, _PAGE_POLICY if html else _API_POLICY))
+                headers.append((b"x-request-id", request_id))
+                message = {**message, "headers": headers}
+            await send(message)
+
+        try:
+            await self._app(scope, receive, framed)
+        except Exception as error:
+            answer = broken(error)
+            if not status:
+                await answer(scope, receive, framed)
+        finally:
+            seconds = time.perf_counter() - begun
+            path = _template(scope)
+            self._metrics.answered(path, status, seconds)
+            level = level_of(status)
+            if LOGGER.isEnabledFor(level):
+                _log(level, scope, path, status, seconds, request_id)
+
+
+def _request_id(scope: Scope) -> bytes:
+    """The caller's id of a request if it can be logged as it is, else a new one."""
+    for name, value in scope["headers"]:
+        if name == b"x-request-id" and _SAFE_ID.match(value):
+            return bytes(value)
+    return secrets.token_hex(8).encode()
+
+
+def _template(scope: Scope) -> str:
+    """The route, not the path: paths name regions and have no end."""
+    route: Any = scope.get("route")
+    return str(getattr(route, "path_format", None) or getattr(route, "path", "unmatched"))
+
+
+def _log(
+    level: int, scope: Scope, path: str, status: int, seconds: float, request_id: bytes
+) -> None:
+    fields = {
+        "method": scope["method"],
+        "path": path,
+        "status": status,
+        "ms": round(1000 * seconds, 3),
+        "key": scope.get(CALLER),
+        "request_id": request_id.decode(),
+    }
+    LOGGER.log(level, "request", extra={"fields": fields})
+
+
+def silence_access_log() -> None:
+    """The server's own line per request would say the same without the key's name."""
+    logging.getLogger("uvicorn.access").disabled = True

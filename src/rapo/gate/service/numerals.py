@@ -1,0 +1,134 @@
+"""Numbers and times as the reviewer's page writes them: few digits, units, UTC."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from math import floor, isfinite, log10
+from typing import Any
+from urllib.parse import urlencode
+
+from rapo.gate.events import Region
+
+NOTHING = "\N{EN DASH}"
+"""What stands where there is no value."""
+MINUS = "\N{MINUS SIGN}"
+
+
+def _signed(text: str) -> str:
+    return text.replace("-", MINUS) if text.startswith("-") else text
+
+
+def number(value: float | None, digits: int = 3) -> str:
+    """A value with some significant digits; whole numbers in full, with thousands set apart.
+
+    >>> number(0.012345), number(0.5), number(12345), number(1e-9), number(None) == NOTHING
+    ('0.0123', '0.5', '12,345', '1e-09', True)
+    """
+    if value is None or not isfinite(value):
+        return NOTHING
+    if value == int(value) and abs(value) < 1e15:
+        return _signed(f"{int(value):,}")
+    if abs(value) >= 1000:
+        return _signed(f"{value:,.0f}")
+    if abs(value) < 1e-4:
+        return _signed(f"{value:.1g}")
+    places = max(0, digits - 1 - floor(log10(abs(value))))
+    text = f"{value:.{places}f}"
+    return _signed(text.rstrip("0").rstrip(".") if "." in text else text)
+
+
+def fixed(value: float | None, places: int = 3) -> str:
+    """A value with so many decimals, so that columns line up.
+
+    >>> fixed(0.5), fixed(1e-6), fixed(0.0)
+    ('0.500', '<0.001', '0.000')
+    """
+    if value is None or not isfinite(value):
+        return NOTHING
+    least = 10.0**-places
+    if 0 < abs(value) < least / 2:
+        return f"<{least:.{places}f}" if value > 0 else f">{MINUS}{least:.{places}f}"
+    return _signed(f"{value:.{places}f}")
+
+
+def conductance(psi: float) -> str:
+    """Psi with three decimals; what is gated a little is not written as if it were not.
+
+    >>> conductance(0.25), conductance(0.9999), conductance(1.0)
+    ('0.250', '>0.999', '1.000')
+    """
+    return ">0.999" if 0.9995 <= psi < 1 else f"{psi:.3f}"
+
+
+def percent(share: float | None, places: int = 1) -> str:
+    """A share as a percentage.
+
+    >>> percent(0.1234), percent(0.00001), percent(1.0)
+    ('12.3 %', '<0.1 %', '100 %')
+    """
+    if share is None or not isfinite(share):
+        return NOTHING
+    if share in (0, 1):
+        return f"{share:.0%}".replace("%", " %")
+    return fixed(100 * share, places) + " %"
+
+
+def clock(seconds: float | None) -> str:
+    """Unix seconds as a time in UTC.
+
+    >>> clock(1767312000.0)
+    '2026-01-02 00:00'
+    """
+    if seconds is None:
+        return NOTHING
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M")
+
+
+def iso(seconds: float) -> str:
+    """Unix seconds for the `datetime` of a `<time>`."""
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def span(seconds: float | None) -> str:
+    """A length of time.
+
+    >>> span(42.1), span(125), span(7300), span(200000)
+    ('42 s', '2 min 5 s', '2 h 1 min', '2 d 7 h')
+    """
+    if seconds is None:
+        return NOTHING
+    if 0 < seconds < 1:
+        return "<1 s"
+    whole = int(seconds)
+    for size, name, small, small_name in (
+        (86400, "d", 3600, "h"), (3600, "h", 60, "min"), (60, "min", 1, "s"),
+    ):  # fmt: skip
+        if whole >= size:
+            rest = whole % size // small
+            return f"{whole // size} {name}" + (f" {rest} {small_name}" if rest else "")
+    return f"{whole} s"
+
+
+def region_query(region: Region) -> str:
+    """A region as the query of an address; strings and integers stay apart.
+
+    A query and not a path: a region may be called `..`, and browsers shorten paths.
+
+    >>> region_query("a/b c"), region_query(12)
+    ('name=a%2Fb+c', 'number=12')
+    """
+    return urlencode({"number" if isinstance(region, int) else "name": region})
+
+
+def setting(value: Any) -> str:
+    """A setting as it is written in a file."""
+    if value is None:
+        return "none"
+    return f"{value:g}" if isinstance(value, float) else json.dumps(value)
+
+
+FILTERS = {
+    "number": number, "fixed": fixed, "percent": percent, "clock": clock, "iso": iso,
+    "span": span, "region_query": region_query, "setting": setting, "conductance": conductance,
+}  # fmt: skip

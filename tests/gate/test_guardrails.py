@@ -1,0 +1,428 @@
+"""Each guardrail of the gate, through `Gate` with a clock that the test moves."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from rapo.core.params import FieldParams
+from rapo.gate import GateConfig, HarmReport
+from rapo.gate.fold import ROW, UNIT, Fold
+from rapo.gate.ledger import Ledger
+
+Make = Callable[..., Any]
+SECONDS = 60.0
+
+
+# --- scars
+
+
+def test_scars_need_a_trace_above_the_threshold(make: Make) -> None:
+    below, above = make(params=FieldParams(alpha=0.01, tau=0.3)), make()
+    for platform in (below, above):
+        platform.harm(10, sources=3, signals=2)
+    assert 0 < below.bad().G < 0.3
+    assert below.bad().H == 0.0
+    assert above.bad().H > 0
+
+
+@pytest.mark.parametrize(("sources", "signals"), [(5, 1), (2, 2), (1, 1)])
+def test_no_scar_without_agreement(make: Make, sources: int, signals: int) -> None:
+    platform = make()
+    platform.harm(15, sources, signals)
+    field = platform.bad()
+    assert platform.gate.config.params.tau < field.G  # it would scar if it were confirmed
+    assert field.H == 0.0
+    assert field.psi >= 0.9
+    platform.harm(2, sources=3, signals=2)
+    assert platform.bad().H > 0
+    assert platform.bad().psi < 0.5
+
+
+def test_agreement_must_come_within_the_window(make: Make) -> None:
+    platform = make(confirm_ticks=3)
+    for i in range(6):
+        platform.report(f"s{i % 3}", f"g{i % 2}")
+        platform.tick(4)
+    assert platform.bad().H == 0.0
+
+
+def test_a_reviewer_may_confirm_alone(make: Make) -> None:
+    platform = make()
+    platform.harm(3, sources=1, signals=1)
+    assert platform.bad().H == 0.0
+    platform.gate.confirm(regions=["bad"], reason="seen with my own eyes")
+    assert platform.bad().psi < 0.9  # the trace now counts in full
+    platform.harm(3, sources=1, signals=1)
+    assert platform.bad().H > 0
+
+
+def test_a_rolled_back_report_takes_its_confirmation_along(make: Make) -> None:
+    platform = make()
+    result = platform.report("s0")
+    platform.tick(3)
+    platform.gate.confirm(reports=[result.report_id], reason="looks right")
+    platform.harm(5, sources=1, signals=1)
+    assert platform.bad().H > 0
+    platform.gate.rollback(reports=[result.report_id], reason="it was forged")
+    assert platform.bad().H == 0.0
+    assert platform.gate.verify()["ok"]
+    for again in (platform.gate.rollback, platform.gate.confirm):
+        with pytest.raises(ValueError, match="no report"):
+            again(reports=[result.report_id], reason="again")
+
+
+def test_a_confirmation_knows_no_later_exposure(make: Make) -> None:
+    """What was shown is told after the reviewer's word: reading the log again changes nothing."""
+    platform = make()
+    decision = platform.gate.decide(["bad", "good"], [0.5, 0.5])
+    result = platform.report("s0", decision_id=decision.decision_id)
+    platform.gate.confirm(reports=[result.report_id], reason="looks right")
+    platform.gate.expose(decision.decision_id, ["good"])
+    platform.harm(5, sources=1, signals=1)
+    assert platform.bad().H > 0
+    assert platform.gate.verify()["ok"]
+
+
+def poison(reports: int, sources: int, signals: int) -> Fold:
+    """One region under a flood: the fold's own view, since a million calls take long."""
+    rng = np.random.default_rng(0)
+    rows = np.zeros(reports, ROW)
+    rows["tick"] = np.sort(rng.integers(1, 1440, size=reports))
+    rows["source"], rows["signal"] = np.arange(reports) % sources, np.arange(reports) % signals
+    rows["amount"], rows["use"] = UNIT, True
+    book = Ledger()
+    book.append(rows)
+    fold = Fold(0)
+    fold.grow(1, sources, *book.pairs)
+    fold.run(book.rows, 1440, GateConfig())
+    return fold
+
+
+@pytest.mark.parametrize(("sources", "signals"), [(1000, 1), (2, 1000)])
+def test_a_million_reports_do_not_scar(sources: int, signals: int) -> None:
+    fold = poison(1_000_000, sources, signals)
+    assert fold.H.tolist() == [0.0]
+    assert fold.conductance(GateConfig())[0].tolist() >= [0.9]
+
+
+def test_ten_thousand_reports_through_the_gate_do_not_scar(make: Make) -> None:
+    platform = make()
+    for tick in range(10):
+        batch = [
+            HarmReport("one", f"{tick} {i}", 1.0, f"g{i % 50}", platform.now, regions=["bad"])
+            for i in range(1000)
+        ]
+        assert {r.status for r in platform.gate.report(batch)} == {"accepted"}
+        platform.tick()
+    platform.tick(3)
+    assert platform.bad().H == 0.0
+    assert 0.9 <= platform.bad().psi < 1
+
+
+# --- bounded injection
+
+
+def test_one_reporter_has_a_cap(make: Make) -> None:
+    settings = {"normalise": False, "cap_source": 2.0, "cap_region": 100.0}
+    few, many, two = (make(**settings) for _ in range(3))
+    for platform, count in ((few, 2), (many, 50)):
+        for _ in range(count):
+            platform.report("s0")
+    for i in range(50):
+        two.report(f"s{i % 2}")
+    for platform in (few, many, two):
+        platform.tick(3)
+    assert pytest.approx(few.bad().G, rel=1e-6) == many.bad().G
+    assert pytest.approx(2 * few.bad().G, rel=1e-6) == two.bad().G
+
+
+def test_one_region_has_a_cap(make: Make) -> None:
+    platform = make(normalise=False, cap_region=0.3)
+    for i in range(40):
+        platform.report(f"s{i}")
+    platform.tick(2)
+    assert pytest.approx(2.0 * 0.3) == platform.bad().G
+
+
+# --- scars that end
+
+
+def test_scars_expire_at_a_time_of_their_own(make: Make) -> None:
+    platform = make(scar_ticks=5, params=FieldParams(alpha=2.0, eta=0.2, lam=1.0))
+    platform.harm(3, sources=3, signals=2)
+    assert platform.bad().H > 0
+    grown = int(platform.gate.read(lambda state: state.fold.grown[0]))
+    while platform.gate.tick() < grown + 4:
+        platform.tick()
+    assert platform.bad().H > 0
+    platform.tick()
+    assert platform.bad().H == 0.0
+
+
+def test_slow_decay(make: Make) -> None:
+    platform = make(params=FieldParams(alpha=2.0, eta=0.2, lam=1.0, delta=0.9))
+    platform.harm(3, sources=3, signals=2)
+    platform.tick(2)
+    before = platform.bad().H
+    platform.tick(10)
+    assert pytest.approx(before * 0.9**10) == platform.bad().H
+
+
+# --- people
+
+
+def test_an_override_holds_until_it_expires(make: Make) -> None:
+    platform = make()
+    until = platform.now + 3 * SECONDS
+    platform.gate.override("good", 0.3, expires_at=until, reason="under review")
+    assert platform.gate.fields()["good"].psi == 0.3
+    platform.tick(2)
+    assert platform.gate.fields()["good"].psi == 0.3
+    platform.tick(1)
+    assert platform.gate.fields()["good"].psi == 1.0
+    platform.gate.override("good", 0.3, reason="for good")
+    platform.gate.override("good", None, reason="enough")
+    assert platform.gate.fields()["good"].psi == 1.0
+
+
+def test_an_override_expires_though_nothing_else_happens(make: Make) -> None:
+    platform = make()
+    platform.tick(5)
+    platform.gate.override("good", 0.3, expires_at=platform.now + SECONDS, reason="short")
+    assert platform.gate.read(lambda state: not state.pending and not state.fold.alive)
+    assert platform.gate._needs_tick()
+
+
+def test_an_override_heeds_a_raised_floor(make: Make) -> None:
+    platform = make()
+    platform.gate.set_mode("enforce")
+    first = platform.gate.decide_logged(["bad", "good"], [0.5, 0.5], "again").result()
+    platform.gate.override("bad", 0.1, reason="closed")
+    gated = platform.gate.decide_logged(["bad", "good"], [0.5, 0.5], "gated").result()
+    platform.gate.configure({"params": {"psi_min": 0.5}}, reason="too harsh")
+    decision = platform.gate.decide(["bad", "good"], [0.5, 0.5])
+    assert decision.psi.tolist() == [0.5, 1.0]
+    again = platform.gate.decide_logged(["bad", "good"], [0.5, 0.5], "gated").result()
+    assert again.q.tolist() == gated.q.tolist() != first.q.tolist()
+
+
+def test_the_allow_list_works_backwards_and_can_be_left(make: Make) -> None:
+    platform = make()
+    platform.harm(5, sources=3, signals=2)
+    before = platform.hash()
+    assert platform.bad().H > 0
+    platform.gate.allow("bad", reason="a hospital")
+    assert platform.bad() == (0.0, 0.0, 1.0)
+    platform.gate.allow("bad", remove=True, reason="closed down")
+    assert platform.hash() == before
+
+
+def test_human_actions_need_reasons(make: Make) -> None:
+    gate = make().gate
+    actions: list[Callable[[], Any]] = [
+        lambda: gate.allow("bad"), lambda: gate.override("bad", 0.5),
+        lambda: gate.confirm(regions=["bad"]), lambda: gate.rollback(start=0.0),
+        lambda: gate.configure({"cap_source": 2.0}), lambda: gate.allow("bad", reason="  "),
+    ]  # fmt: skip
+    for act in actions:
+        with pytest.raises(ValueError, match="a reason of 1 to"):
+            act()
+
+
+def test_a_rollback_of_nothing_is_not_one_of_everything(make: Make) -> None:
+    platform = make()
+    platform.harm(5, sources=3, signals=2)
+    before = platform.hash()
+    with pytest.raises(ValueError, match="none"):
+        platform.gate.rollback(reports=[], reason="nothing")
+    assert platform.hash() == before
+
+
+def test_dry_runs_change_nothing(make: Make) -> None:
+    platform = make()
+    platform.harm(5, sources=3, signals=2)
+    gate, before, events = platform.gate, platform.hash(), platform.events
+    effects = [
+        gate.rollback(source="s0", dry_run=True), gate.allow("bad", dry_run=True),
+        gate.override("bad", 0.7, dry_run=True), gate.confirm(regions=["good"], dry_run=True),
+        gate.rollback(start=0.0, dry_run=True), gate.configure({"cap_source": 1.0}, dry_run=True),
+    ]  # fmt: skip
+    assert platform.hash() == before
+    assert platform.events == events
+    assert all(effect.dry_run and effect.revision is None for effect in effects)
+    (changed,) = effects[0].regions
+    assert changed.region == "bad"
+    assert changed.psi[0] < changed.psi[1]
+    assert effects[0].reports == 5
+    done = gate.rollback(source="s0", reason="compromised")
+    assert done.regions == effects[0].regions
+
+
+def test_senseless_actions_leave_the_gate_whole(make: Make) -> None:
+    gate: Any = make().gate
+    actions: list[Callable[[], Any]] = [
+        lambda: gate.override("bad", 10**400, reason="x"),
+        lambda: gate.override("bad", 0.5, expires_at=10**400, reason="x"),
+        lambda: gate.rollback(reports=[2**70], reason="x"),
+        lambda: gate.rollback(start=10**400, reason="x"),
+        lambda: gate.rollback(source=7, reason="x"),
+        lambda: gate.configure({"cap_source": 10**400}, reason="x"),
+        lambda: gate.configure({"params": 5}, reason="x"),
+        lambda: gate.configure({"D": 3}, reason="x"),
+        lambda: gate.set_mode("enforce", 10**400),
+        lambda: gate.confirm(regions=5, reason="x"),
+        lambda: gate.label([("bad", "x")], reason="x"),
+        lambda: gate.allow("nowhere", reason="x"),
+        lambda: gate.expose("nowhere", ["bad"]),
+    ]
+    for act in actions:
+        with pytest.raises((ValueError, TypeError, LookupError)):
+            act()
+    assert gate.health()["status"] == "ok"
+    gate.decide(["bad"], [1.0])
+    gate.flush()
+
+
+# --- exposure
+
+
+def test_a_busy_region_with_the_same_rate_is_treated_alike(make: Make) -> None:
+    platform = make(prior_exposures=1e-6, cap_source=1e6, D=1)
+    gate = platform.gate
+    for region, decisions in (("quiet", 20), ("busy", 400)):
+        made = [gate.decide([region], [1.0]).decision_id for _ in range(decisions)]
+        for i in range(decisions // 10):
+            platform.report(f"s{i}", decision_id=made[i])
+    platform.tick(2)
+    fields = gate.fields()
+    assert fields["quiet"].G > 0
+    assert pytest.approx(fields["quiet"].G, rel=1e-4) == fields["busy"].G
+
+
+def test_being_busy_is_no_crime(make: Make) -> None:
+    platform = make(D=1)
+    made = [platform.gate.decide(["busy"], [1.0]).decision_id for _ in range(1000)]
+    for i in range(5):
+        platform.report(f"s{i}", f"g{i % 2}", decision_id=made[i])
+    platform.gate.decide(["quiet"], [1.0])
+    for i in range(5):
+        platform.report(f"s{i}", f"g{i % 2}", regions=["quiet"])
+    platform.tick(2)
+    fields = platform.gate.fields()
+    assert fields["busy"].psi > 0.98
+    assert fields["quiet"].psi < 0.6
+
+
+def test_what_was_shown_counts_not_what_was_proposed(make: Make) -> None:
+    platform = make()
+    decision = platform.gate.decide(["bad", "good"], [0.5, 0.5])
+    assert platform.gate.expose(decision.decision_id, ["bad"])
+    for i in range(3):
+        platform.report(f"s{i}", f"g{i % 2}", decision_id=decision.decision_id)
+    platform.tick(3)
+    fields = platform.gate.fields()
+    assert fields["bad"].G > 0
+    assert fields["good"].G == 0.0
+    assert not platform.gate.expose(decision.decision_id, ["bad"])  # too late by now
+
+
+def test_an_exposure_takes_out_exactly_what_the_decision_put_in(make: Make) -> None:
+    platform = make()
+    rng = np.random.default_rng(0)
+    names = [f"r{i}" for i in range(300)]
+    for _ in range(20):
+        decision = platform.gate.decide(names, rng.dirichlet(np.ones(300)))
+        platform.gate.expose(decision.decision_id, ["r0"])
+    tick = int(platform.now // SECONDS)
+    exposed = platform.gate.read(lambda state: state.traffic.exposure[tick].copy())
+    where = platform.gate.read(lambda state: [state.regions.number(n) for n in names])
+    assert exposed[where].tolist() == [20 * UNIT] + [0] * 299
+
+
+# --- modes
+
+
+def test_a_new_gate_watches_only(make: Make) -> None:
+    platform = make()
+    platform.harm(5, sources=3, signals=2)
+    decision = platform.gate.decide(["bad", "good"], [0.5, 0.5])
+    assert decision.mode == "shadow"
+    assert decision.q.tolist() == [0.5, 0.5]
+    assert decision.psi[0] < 0.5
+    platform.gate.set_mode("enforce")
+    decision = platform.gate.decide(["bad", "good"], [0.5, 0.5])
+    assert decision.mode == "enforce"
+    assert decision.q[0] < 0.35
+
+
+@pytest.mark.parametrize("percent", [0.0, 1.0, 30.0, 100.0])
+def test_the_enforcing_percentage(make: Make, percent: float) -> None:
+    platform = make()
+    platform.gate.override("bad", 0.1, reason="to see it")
+    platform.gate.set_mode("enforce", percent)
+    view, count = platform.gate._view, 20_000
+    for name in ("0123456789ab{:x}", "{:024x}", "request {}"):
+        share = sum(view.enforces(name.format(i)) for i in range(count)) / count
+        spread = math.sqrt(percent / 100 * (1 - percent / 100) / count)
+        assert abs(share - percent / 100) <= 5 * spread
+    first = platform.gate.decide(["bad", "good"], [0.5, 0.5], "a request")
+    second = platform.gate.decide(["bad", "good"], [0.5, 0.5], "a request")
+    assert first.mode == second.mode
+    assert first.decision_id == second.decision_id
+
+
+# --- bands
+
+
+def bands(platform: Any) -> list[str]:
+    return [e["band"] for e in platform.gate.read(lambda state: list(state.escalations))]
+
+
+def test_saturation_is_told(make: Make) -> None:
+    platform = make()
+    platform.gate.set_mode("enforce")
+    for region in ("bad", "good"):
+        platform.gate.override(region, 0.1, reason="to saturate")
+    decision = platform.gate.decide(["bad", "good"], [0.5, 0.5])
+    assert decision.q.tolist() == [0.5, 0.5]  # the gate cannot help here
+    platform.tick()
+    assert bands(platform) == ["saturation"]
+    assert [e.kind for e in platform.gate.events() if e.kind == "Escalation"] == ["Escalation"]
+    platform.gate.decide(["bad", "good"], [0.5, 0.5])
+    platform.tick()
+    assert bands(platform) == ["saturation"]  # once, until it has been within its band again
+    platform.tick()
+    platform.gate.decide(["bad", "good"], [0.5, 0.5])
+    platform.tick()
+    assert bands(platform) == ["saturation", "saturation"]
+
+
+def test_scar_mass_has_a_band(make: Make) -> None:
+    platform = make(band_scar_mass=0.05)
+    platform.harm(5, sources=3, signals=2)
+    assert bands(platform) == ["scar mass"]
+
+
+def test_gating_has_a_band(make: Make) -> None:
+    platform = make(band_gating=0.2)
+    platform.gate.override("bad", 0.1, reason="to gate")
+    platform.gate.decide(["bad", "good"], [0.5, 0.5])
+    platform.tick()
+    assert bands(platform) == ["gating"]
+
+
+def test_report_volume_has_a_band(make: Make) -> None:
+    platform = make()
+    for _ in range(25):
+        platform.report("s0", harm=0.01)
+        platform.tick()
+    assert bands(platform) == []
+    for _ in range(20):
+        platform.report("s0", harm=0.01)
+    platform.tick()
+    assert bands(platform) == ["reports"]

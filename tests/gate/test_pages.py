@@ -1,0 +1,337 @@
+"""The reviewer's page over HTTP: what is shown, what is done."""
+
+from __future__ import annotations
+
+import re
+import runpy
+import shutil
+import time
+from html.parser import HTMLParser
+from pathlib import Path
+from urllib.parse import urlencode
+
+import pytest
+
+from rapo.gate import GateConfig, StoreError, audit
+from rapo.gate.service import meanings
+from rapo.gate.service.courses import courses
+from rapo.gate.service.numerals import region_query
+from rapo.gate.service.visit import HEADERS
+
+REVIEWER = runpy.run_path(str(Path(__file__).with_name("reviewer.py")))
+PAGES = REVIEWER["PAGES"]
+opened = REVIEWER["opened"]
+new_client = REVIEWER["new_client"]
+logged_in = REVIEWER["logged_in"]
+csrf = REVIEWER["csrf"]
+do = REVIEWER["do"]
+STREAM = runpy.run_path(str(Path(__file__).with_name("stream.py")))
+EVIL, SPAMMED, CAMPAIGN = STREAM["EVIL"], STREAM["SPAMMED"], STREAM["CAMPAIGN"]
+
+
+@pytest.fixture(scope="module")
+def filled(tmp_path_factory) -> Path:
+    path = tmp_path_factory.mktemp("pages") / "gate.db"
+    STREAM["fill"](path, 90).close()
+    return path
+
+
+@pytest.fixture
+def gate(filled, tmp_path):
+    shutil.copy(filled, tmp_path / "gate.db")
+    with opened(tmp_path / "gate.db") as gate:
+        yield gate
+
+
+@pytest.fixture
+def client(gate):
+    return logged_in(gate)
+
+
+# --- what is shown
+
+
+class Checker(HTMLParser):
+    """Finds what a strict policy would block, ids that occur twice, fields without a label."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.found: list[str] = []
+        self.ids: set[str] = set()
+        self.labels: set[str] = set()
+        self.fields: list[tuple[str, dict[str, str | None]]] = []
+        self.open_labels = 0
+        self.feed(page)
+        for tag, given in self.fields:
+            if given.get("id") not in self.labels and "aria-label" not in given:
+                self.found.append(f"no label: {tag} {given}")
+
+    def handle_starttag(self, tag, attrs):
+        given = dict(attrs)
+        for name in given:
+            if name == "style" or name.startswith("on"):
+                self.found.append(f"inline {name} at {tag}")
+        if tag == "style" or (tag == "script" and not given.get("src")):
+            self.found.append(f"inline {tag}")
+        for name in ("src", "href", "action", "hx-get"):
+            if re.match(r"\s*(?:\w+:|//)", given.get(name) or ""):
+                self.found.append(f"elsewhere: {given[name]}")
+        if given.get("id") in self.ids:
+            self.found.append(f"id twice: {given['id']}")
+        self.ids |= {given["id"]} if "id" in given else set()
+        if tag == "label":
+            self.open_labels += 1
+            self.labels |= {given["for"]} if "for" in given else set()
+        hidden = given.get("type") == "hidden"
+        if tag in ("input", "select", "textarea") and not hidden and not self.open_labels:
+            self.fields.append((tag, given))
+
+    def handle_endtag(self, tag):
+        self.open_labels -= tag == "label"
+
+
+def every_page(client) -> list[str]:
+    decision = re.search(r"/decision\?id=\w+", client.get("/decisions").text)[0]
+    regions = [f"/region?{region_query(name)}" for name in (EVIL, "chess", "..", 101)]
+    return [
+        *PAGES, *regions, decision, f"/regions?{urlencode({'q': EVIL})}", "/region?name=nope",
+        f"/actions/rollback?{urlencode({'source': CAMPAIGN})}",
+        f"/actions/override?{urlencode({'name': EVIL, 'psi': '0.5', 'expires': ''})}",
+        f"/actions/allow?{urlencode({'name': EVIL})}",
+    ]  # fmt: skip
+
+
+def test_every_page_keeps_the_policy_and_escapes_what_users_wrote(gate, client):
+    reason = "<img src=x onerror=alert(1)>"
+    assert do(client, "override", reason, name=EVIL, psi="0.5", expires="3600").status_code == 303
+    pages = every_page(client)
+    for page in pages:
+        answer = client.get(page)
+        assert answer.status_code == (404 if "nope" in page else 200), page
+        for name, value in HEADERS.items():
+            assert answer.headers[name] == value, (page, name)
+        assert "<script>alert" not in answer.text and "<img" not in answer.text, page
+        assert "<b>anonymous" not in answer.text, page
+        assert Checker(answer.text).found == [], page
+    assert "&lt;script&gt;alert" in client.get("/regions").text
+    assert "&lt;img src=x" in client.get("/policy").text
+    login = new_client(gate).get("/login")
+    assert Checker(login.text).found == []
+
+
+def test_the_overview_has_the_numbers(gate, client):
+    seen, page = gate.read(audit.overview), client.get("/").text
+    assert f"{seen['regions_gated']} of {seen['regions']} regions" in page
+    assert f"{seen['gating']:.3f}" in page
+    for words in ("Fresh", "Shadow mode" if seen["mode"] == "shadow" else "Enforcing", "RAG"):
+        assert words in page
+    assert page.count("<figure") == 6
+    assert all(bool(band) and words in page for band, words in seen["alarms"].items() if band)
+
+
+def test_regions_of_any_name_have_a_page(gate, client):
+    assert {"..", "news/local & weather", "12", 101, EVIL} <= set(gate.fields())
+    for name in [*STREAM["ODD"], 101]:
+        page = client.get(f"/region?{region_query(name)}")
+        assert page.status_code == 200, name
+    assert client.get("/region?number=12").status_code == 404  # 12 is there as a string
+    assert client.get("/region?name=101").status_code == 404
+    for wrong in ("/region", "/region?name=", "/region?number=x", "/region?number=" + "9" * 30):
+        assert client.get(wrong).status_code == 422
+
+
+def test_a_region_shows_its_chain(gate, client):
+    page = client.get(f"/region?name={SPAMMED.replace(' ', '+')}").text
+    chain = gate.read(lambda s: audit.chain(s, gate.store, SPAMMED))
+    assert CAMPAIGN in page and "survey" in page and "<path" in page
+    assert str(chain["reports"][0]["report_id"]) in page
+    assert chain["decisions"][0]["decision_id"] in page
+    why = client.get(f"/decision?id={chain['decisions'][0]['decision_id']}").text
+    assert "changed by" in why and SPAMMED in why and CAMPAIGN in why
+
+
+def test_search_and_find(gate, client):
+    page = client.get("/regions?q=CRIME").text
+    assert "1 of" in page and "true crime" in page and "chess" not in page
+    part = client.get("/regions?q=crime", headers={"HX-Request": "true"}).text
+    assert "<html" not in part and "true crime" in part
+    assert "No region contains" in client.get("/regions?q=zzz").text
+    assert client.get("/find?q=chess").headers["location"] == "/region?name=chess"
+    assert client.get("/find?q=101").headers["location"] == "/region?number=101"
+    decision = re.search(r"/decision\?id=(\w+)", client.get("/decisions").text)[1]
+    assert client.get(f"/find?q={decision}").headers["location"].endswith(decision)
+    assert client.get("/find?q=cri").headers["location"] == "/regions?q=cri"
+    assert client.get("/decision?id=nope").status_code == 404
+    assert client.get("/regions?top=many").status_code == 422
+
+
+def test_bias_says_in_words_what_differs(gate, client):
+    found, page = gate.read(audit.bias), client.get("/bias").text
+    rates = [
+        r for kind in found.values() for e in kind for r in (e["gating_rate"], e["report_rate"])
+    ]
+    rates += [s[k] for kind in found.values() for e in kind for s in e["signals"]
+              for k in ("report_rate", "rolled_back")]  # fmt: skip
+    differing = sum(r["differs"] for r in rates)
+    assert differing and page.count(">differs</strong>") == differing
+
+
+def test_a_gate_that_saw_nothing_has_pages(tmp_path):
+    with opened(tmp_path / "new.db") as gate:
+        client = logged_in(gate, "admin")
+        for page in PAGES:
+            answer = client.get(page)
+            assert answer.status_code == 200, page
+            assert Checker(answer.text).found == [], page
+        assert "Nothing waits" in client.get("/queue").text
+
+
+def test_courses_are_those_of_the_audit(gate):
+    names = [v["region"] for v in gate.read(lambda s: audit.top_regions(s, 5))]
+    for name, course in zip(names, courses(gate, names), strict=True):
+        alone = gate.read(lambda state, name=name: audit.course(state, name))
+        assert course["H"][-1] == alone["H"][-1] and course["G"][-1] == alone["G"][-1]
+
+
+def test_every_setting_has_a_meaning():
+    values = GateConfig().to_dict()
+    assert set(values.pop("params")) == set(meanings.FIELDS)
+    assert set(values) == set(meanings.SETTINGS)
+
+
+def test_files_are_served_for_long_and_by_their_content(client):
+    page = client.get("/").text
+    names = re.findall(r'"(/static/[^"]+)"', page)
+    assert len(names) == 4
+    for name in names:
+        answer = client.get(name)
+        assert answer.status_code == 200 and "immutable" in answer.headers["cache-control"]
+        kind = {"css": "text/css", "js": "text/javascript", "svg": "image/svg+xml"}
+        assert answer.headers["content-type"].startswith(
+            kind[name.partition("?")[0].split(".")[-1]]
+        )
+        again = client.get(name, headers={"If-None-Match": answer.headers["etag"]})
+        assert again.status_code == 304
+    assert client.get("/static/page.css").headers["cache-control"] == "no-cache"
+    for wrong in ("/static/nope.css", "/static/..%2Fpages.py", "/static/vendor/README.md"):
+        assert client.get(wrong).status_code == 404
+
+
+def test_a_store_out_of_reach_is_told_without_its_address(gate, client, monkeypatch):
+    def fail(*_, **__):
+        raise StoreError("/secret/place: disk I/O error")
+
+    monkeypatch.setattr(gate.store, "read", fail)
+    answer = client.get("/decisions")
+    assert answer.status_code == 503 and "/secret" not in answer.text
+
+
+# --- what is done
+
+
+def test_a_dry_run_changes_nothing_and_a_reason_is_needed(gate, client):
+    before, position = gate.fields()[SPAMMED].psi, gate.health()["position"]
+    page = client.get(f"/actions/rollback?source={CAMPAIGN}")
+    assert page.status_code == 200 and f"{before:.3f}" in page.text and SPAMMED in page.text
+    for reason in ("", "   ", "x" * 1001):
+        answer = do(client, "rollback", reason, source=CAMPAIGN)
+        assert answer.status_code == 422 and 'role="alert"' in answer.text
+    kinds = {e.kind for e in gate.events(position)}
+    assert "Rollback" not in kinds and gate.fields()[SPAMMED].psi <= before + 0.05
+
+
+def test_rolling_back_a_reporter(gate, client):
+    assert (
+        do(client, "rollback", "one campaign", source=CAMPAIGN).headers["location"] == "/reporters"
+    )
+    assert gate.fields()[SPAMMED].psi > 0.9
+    page = client.get("/reporters").text
+    assert "Done: Roll back everything from brigade-7" in page and "all rolled back" in page
+    assert "Done:" not in client.get("/reporters").text
+    log = client.get("/policy").text
+    assert "one campaign" in log and f"Rolled back all reports of {CAMPAIGN}" in log
+
+
+def test_the_queue_is_confirmed_and_rolled_back(gate, client):
+    waiting = {r["waits_for"]: r["report_id"] for r in gate.read(audit.queue)}
+    assert set(waiting) == {"late", "unknown region", "agreement"}
+    assert do(client, "confirm", reports=waiting["late"]).headers["location"] == "/queue"
+    assert "count from the next tick" in client.get(
+        f"/actions/confirm?reports={waiting['unknown region']}"
+    ).text  # fmt: skip
+    assert do(client, "rollback", reports=[waiting["unknown region"]]).status_code == 303
+    left = {r["report_id"] for r in gate.read(audit.queue)}
+    assert not left & {waiting["late"], waiting["unknown region"]}
+
+
+def test_override_allow_and_confirm(gate, client):
+    fields = {"name": "crash diets"}
+    assert do(client, "override", **fields, psi="0.75", expires="86400").status_code == 303
+    assert gate.fields()["crash diets"].psi == 0.75
+    held = gate.read(lambda s: audit.region_view(s, "crash diets"))["override"]
+    assert held["expires_at"] == pytest.approx(time.time() + 86400, abs=60)
+    assert held["by"].startswith("review")
+    assert do(client, "override", **fields).status_code == 303  # no psi: take it back
+    assert gate.fields()["crash diets"].psi < 0.75
+    assert do(client, "allow", **fields).headers["location"] == "/region?name=crash+diets"
+    assert gate.fields()["crash diets"].psi == 1
+    assert do(client, "allow", **fields, remove="yes").status_code == 303
+    assert gate.fields()["crash diets"].psi < 1
+    assert do(client, "confirm", name="opera").status_code == 303
+    assert gate.read(lambda s: audit.region_view(s, "opera"))["confirmed"]
+    assert do(client, "allow", number="101").headers["location"] == "/region?number=101"
+
+
+def test_only_an_admin_changes_the_mode(gate, client):
+    assert do(client, "mode", mode="shadow").status_code == 403
+    assert client.get("/actions/mode?mode=shadow").status_code == 403
+    assert "Only a key of scope admin" in client.get("/policy").text
+    admin = logged_in(gate, "admin")
+    assert "Enforce for 12.5 %" in admin.get("/actions/mode?mode=enforce&percent=12.5").text
+    assert do(admin, "mode", "carefully", mode="enforce", percent="12.5").status_code == 303
+    assert "Enforcing 12.5 %" in admin.get("/policy").text
+    assert do(admin, "mode", "", mode="shadow").status_code == 422
+    assert do(admin, "mode", mode="shadow").status_code == 303
+    assert gate.health()["mode"] == "shadow"
+    assert do(admin, "mode", mode="off").status_code == 422
+    assert do(admin, "mode", mode="enforce", percent="nan").status_code == 422
+
+
+@pytest.mark.parametrize(
+    ("kind", "fields", "status"),
+    [
+        ("override", {"name": "chess", "psi": "abc", "expires": ""}, 422),
+        ("override", {"name": "chess", "psi": "2", "expires": ""}, 422),
+        ("override", {"name": "chess", "psi": "", "expires": ""}, 422),
+        ("override", {"name": "chess", "psi": "1", "expires": "77"}, 422),
+        ("override", {"name": "nope", "psi": "1", "expires": ""}, 422),
+        ("override", {"psi": "1", "expires": ""}, 422),
+        ("override", {"name": "baking"}, 422),
+        ("allow", {"name": "baking", "remove": "yes"}, 422),
+        ("rollback", {}, 422),
+        ("rollback", {"source": "nobody"}, 422),
+        ("rollback", {"reports": "one"}, 422),
+        ("rollback", {"reports": "1"}, 422),
+        ("confirm", {}, 422),
+        ("nonsense", {}, 404),
+    ],
+)
+def test_what_cannot_be_done_is_told(gate, client, kind, fields, status):
+    assert client.get(f"/actions/{kind}?{urlencode(fields)}").status_code == status
+    position = gate.health()["position"]
+    answer = do(client, kind, **fields)
+    assert answer.status_code == status and 'role="alert"' in answer.text
+    assert {e.kind for e in gate.events(position)} <= {"Tick", "Escalation"}
+
+
+def test_bodies_that_are_no_forms_are_refused(client):
+    token = csrf(client)
+    assert client.post("/actions/allow", json={"csrf": token}).status_code == 415
+    many = "&".join(f"reports={i}" for i in range(2000))
+    form = {"Content-Type": "application/x-www-form-urlencoded"}
+    for body in (many, b"csrf=%ff%fe", "x=" + "y" * (2 << 20)):
+        assert client.post("/actions/rollback", content=body, headers=form).status_code in (
+            413,
+            422,
+        )
+    assert client.get("/region?name=%ff").status_code == 422

@@ -1,0 +1,154 @@
+"""The file: one writer, no foreign ones, damage, a full disk, opening again."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import subprocess
+import sys
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from rapo.gate import Gate, GateConfig, StoreError
+from rapo.gate.fold import ROW
+
+Make = Callable[..., Any]
+
+
+def test_a_second_writer_is_refused(make: Make) -> None:
+    platform = make()
+    with pytest.raises(StoreError, match="being written by process"):
+        platform.open()
+    with Gate.open(platform.path, read_only=True, clock=lambda: platform.now) as reader:
+        assert set(reader.fields()) == {"bad", "good"}
+        with pytest.raises(StoreError, match="reading only"):
+            reader.decide(["bad"], [1.0])
+
+
+def test_foreign_files_are_refused_and_stay(tmp_path: Path) -> None:
+    text, other = tmp_path / "notes.db", tmp_path / "other.db"
+    text.write_text("not a database, " * 1000)
+    with sqlite3.connect(other) as connection:
+        connection.execute("PRAGMA journal_mode=WAL")
+        connection.execute("CREATE TABLE mine (a)")
+    connection.close()
+    for path in (text, other):
+        before = path.read_bytes()
+        for read_only in (False, True):
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                with pytest.raises(ValueError, match="not a gate"):
+                    Gate.open(path, read_only=read_only)
+        assert path.read_bytes() == before
+
+
+def test_a_damaged_gate_is_refused(make: Make) -> None:
+    platform = make()
+    platform.harm(5, sources=3, signals=2)
+    platform.gate.close()
+    whole = platform.path.read_bytes()
+    broken = bytearray(whole)
+    broken[4096:] = b"\xff" * (len(whole) - 4096)
+    for damaged in (bytes(broken), whole[: len(whole) // 2]):
+        platform.path.write_bytes(damaged)
+        with pytest.raises((ValueError, StoreError)):
+            platform.open()
+        assert platform.path.read_bytes() == damaged
+    platform.path.write_bytes(whole)
+    platform.gate = platform.open()
+    assert platform.gate.verify()["ok"]
+
+
+@pytest.mark.parametrize("what", ["data", "truncated", "rows", "row values"])
+def test_a_damaged_snapshot_is_not_needed(make: Make, what: str) -> None:
+    platform = make()
+    platform.harm(5, sources=3, signals=2)
+    before = platform.hash()
+    platform.gate.close()
+    with sqlite3.connect(platform.path) as connection:
+        (data,) = connection.execute("SELECT data FROM snapshots").fetchone()
+        if what == "data":
+            data = data[:3000] + bytes(255 - b for b in data[3000:3100]) + data[3100:]
+        if what == "truncated":
+            data = data[: len(data) // 2]
+        connection.execute("UPDATE snapshots SET data = ?", (data,))
+        if what == "rows":
+            connection.execute("DELETE FROM ledger")
+        if what == "row values":
+            (rows,) = connection.execute("SELECT rows FROM ledger").fetchone()
+            changed = np.frombuffer(rows, ROW).copy()
+            changed["source"][0] += 1
+            connection.execute("UPDATE ledger SET rows = ?", (changed.tobytes(),))
+    connection.close()
+    with pytest.warns(UserWarning, match="the whole log is read instead"):
+        platform.gate = platform.open()
+    assert platform.hash() == before
+    platform.reopen()
+    assert platform.gate.verify()["ok"]
+
+
+_FULL_DISK = """
+import json, resource, signal, sys, warnings
+warnings.simplefilter("ignore")
+from rapo.gate import Gate, HarmReport, StoreError
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+gate = Gate.open(sys.argv[1], clock=lambda: 1e6)
+gate.decide(["a"], [1.0])
+gate.flush()
+resource.setrlimit(resource.RLIMIT_FSIZE, (250_000, resource.RLIM_INFINITY))
+acknowledged, told = [], ""
+for i in range(10_000):
+    try:
+        results = gate.report([HarmReport("s", f"{i} {j} " + "x" * 100, .5, "g", 1e6, regions=["a"])
+                               for j in range(20)])
+        acknowledged += [r.report_id for r in results]
+    except StoreError as error:
+        told = str(error)
+        break
+refused = 0
+for attempt in (lambda: gate.decide(["a"], [1.0]), gate.flush):
+    try:
+        attempt()
+    except StoreError:
+        refused += 1
+status = gate.health()["status"]
+gate.close()
+print(json.dumps([acknowledged, told, refused, status]))
+"""
+
+
+def test_a_failed_write_is_never_acknowledged(tmp_path: Path) -> None:
+    path = tmp_path / "gate.db"
+    done = subprocess.run(
+        [sys.executable, "-c", _FULL_DISK, str(path)], capture_output=True, text=True, check=True
+    )
+    acknowledged, told, refused, status = json.loads(done.stdout)
+    assert "nothing was acknowledged" in told
+    assert acknowledged
+    assert refused == 2
+    assert status == "broken"
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        gate = Gate.open(path, clock=lambda: 1e6)
+    with gate:
+        assert gate.verify()["ok"]
+        logged = [e.position for e in gate.events(0, 10**6) if e.kind == "HarmReport"]
+    assert set(acknowledged) <= set(logged)
+
+
+def test_opening_again_gives_the_same(make: Make) -> None:
+    platform = make()
+    platform.harm(5, sources=3, signals=2)
+    platform.gate.rollback(source="s1", reason="left")
+    before, fields = platform.hash(), platform.gate.fields()
+    platform.reopen()
+    assert (platform.hash(), platform.gate.fields()) == (before, fields)
+    assert platform.gate.verify()["ok"]
+    platform.gate.close()
+    with pytest.raises(ValueError, match="other settings"):
+        platform.open(GateConfig(D=7))
