@@ -30,6 +30,7 @@ def ledger(rng: np.random.Generator, regions: int, ticks: int, count: int) -> Le
     exposed = np.rint(rng.random((ticks + 2, regions)) * 20 * UNIT).astype(np.int64)
     rows["exposure"] = exposed[rows["tick"] - START - 1, rows["region"]]
     rows["use"] = rng.random(count) < 0.9
+    rows["bystander"] = rng.random(count) < 0.3
     book = Ledger()
     book.append(rows)
     return book

@@ -426,3 +426,20 @@ def test_report_volume_has_a_band(make: Make) -> None:
         platform.report("s0", harm=0.01)
     platform.tick()
     assert bands(platform) == ["reports"]
+
+
+def test_whoever_was_only_a_candidate_is_not_confirmed_by_a_report(make: Make) -> None:
+    """Many reporters on one region must not vouch for the others that were listed beside it."""
+    platform = make(agree_share=0.2, normalise=False)
+    for _ in range(20):
+        made = platform.gate.decide(["guilty", "beside"], [0.85, 0.15]).decision_id
+        for i in range(3):
+            platform.report(f"s{i}", f"g{i % 2}", decision_id=made)
+        platform.tick()
+    fields = platform.gate.fields()
+    assert fields["guilty"].H > 0
+    assert (
+        fields["beside"].G > platform.gate.config.params.tau
+    )  # it would scar if it were confirmed
+    assert fields["beside"].H == 0
+    assert fields["beside"].psi >= 0.9

@@ -14,6 +14,9 @@ from rapo.core.validate import truth, whole_number
 FIXED = ("tick_seconds", "D", "D_max")
 """Settings that give logged ticks their meaning; a gate keeps the ones it was made with."""
 
+LEAST_PSI_MIN = 1e-6
+"""Below, the mass that passes may vanish in rounding."""
+
 _REALS: dict[str, tuple[float, float]] = {  # name: smallest (excluded), largest
     "tick_seconds": (0.0, 1e7),
     "max_harm": (0.0, 1e3),
@@ -21,6 +24,7 @@ _REALS: dict[str, tuple[float, float]] = {  # name: smallest (excluded), largest
     "cap_region": (0.0, 1e6),
     "prior_exposures": (0.0, 1e9),
     "unconfirmed_floor": (0.0, 1.0),
+    "agree_share": (0.0, 1.0),
     "saturation_psi": (0.0, 1.0),
     "band_scar_mass": (0.0, 1e12),
     "band_gating": (0.0, 1.0),
@@ -68,6 +72,9 @@ class GateConfig:
     """Different signals that must agree before a region may scar."""
     min_sources: int = 3
     """Different reporters that must agree before a region may scar."""
+    agree_share: float = 0.05
+    """A report agrees only on regions with at least this share of what it is about: whoever was
+    merely among the candidates is not confirmed by it."""
     confirm_ticks: int = 1440
     """Ticks during which reports count towards such agreement, and a reviewer's word holds."""
     unconfirmed_floor: float = 0.9
@@ -90,6 +97,9 @@ class GateConfig:
     def __post_init__(self) -> None:
         if not isinstance(self.params, FieldParams):
             raise ValueError(f"params must be FieldParams, got {self.params!r}")
+        if self.params.psi_min < LEAST_PSI_MIN:
+            limit = f"{LEAST_PSI_MIN:g}"
+            raise ValueError(f"psi_min of a gate must be >= {limit}, got {self.params.psi_min}")
         for name, (low, high) in _REALS.items():
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, int | float):

@@ -38,6 +38,7 @@ ROW = np.dtype(
         ("signal", np.int32),
         ("by_source", np.int32),  # number of the pair (region, source)
         ("by_signal", np.int32),  # number of the pair (region, signal)
+        ("bystander", np.bool_),  # its share is too small to agree with anybody
         ("rolled_back", np.bool_),
         ("use", np.bool_),  # neither rolled back nor of a region on the allow-list
         ("dG", np.float64),  # what it added to the trace
@@ -68,7 +69,7 @@ def _fold(
         tick += 1
         while trail < n and rows[trail].tick <= tick - window:
             row = rows[trail]
-            if row.use:
+            if row.use and not row.bystander:
                 if last_source[row.by_source] == row.tick:
                     last_source[row.by_source] = NEVER
                     sources[row.region] -= 1
@@ -93,12 +94,13 @@ def _fold(
             rows[i].dG = taken  # completed below, once the region's sum is known
             inflow[row.region] = min(inflow[row.region] + np.int64(taken), MOST)
             exposure[row.region] = max(exposure[row.region], row.exposure)
-            if last_source[row.by_source] == NEVER:
-                sources[row.region] += 1
-            last_source[row.by_source] = tick
-            if last_signal[row.by_signal] == NEVER:
-                signals[row.region] += 1
-            last_signal[row.by_signal] = tick
+            if not row.bystander:
+                if last_source[row.by_source] == NEVER:
+                    sources[row.region] += 1
+                last_source[row.by_source] = tick
+                if last_signal[row.by_signal] == NEVER:
+                    signals[row.region] += 1
+                last_signal[row.by_signal] = tick
             if not is_live[row.region]:
                 is_live[row.region] = True
                 live[alive] = row.region
@@ -137,7 +139,7 @@ def _fold(
     # what expires while nothing lives: a later tick must not find it counted
     while trail < n and rows[trail].tick <= until - window:
         row = rows[trail]
-        if row.use:
+        if row.use and not row.bystander:
             if last_source[row.by_source] == row.tick:
                 last_source[row.by_source] = NEVER
                 sources[row.region] -= 1

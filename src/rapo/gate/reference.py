@@ -69,7 +69,8 @@ def _agreed(
 ) -> npt.NDArray[np.bool_]:
     """Regions with enough different reporters and signals among the reports of these ticks."""
     agreed = np.zeros(regions, np.bool_)
-    recent = rows[rows["use"] & (rows["tick"] > after) & (rows["tick"] <= until)]
+    counts = rows["use"] & ~rows["bystander"]
+    recent = rows[counts & (rows["tick"] > after) & (rows["tick"] <= until)]
     for region in range(regions):
         mine = recent[recent["region"] == region]
         sources, signals = set(mine["source"].tolist()), set(mine["signal"].tolist())

@@ -236,8 +236,7 @@ class State:
             before: only exposures logged before this position count.
         """
         if report.decision_id is None:
-            names: list[Region] = list(dict.fromkeys(report.regions or []))
-            return names, np.full(len(names), 1 / len(names))
+            return _named(report)
         keys = [decision_key(report.decision_id), exposure_key(report.decision_id)]
         return _shares(self.fetch(keys), report.decision_id, before)
 
@@ -252,12 +251,10 @@ class State:
         region: list[npt.NDArray[Any]] = []
         amount: list[npt.NDArray[Any]] = []
         exposure: list[npt.NDArray[Any]] = []
+        bystander: list[npt.NDArray[Any]] = []
         for report in reports:
-            if report.decision_id is None:
-                names: list[Region] = list(dict.fromkeys(report.regions or []))
-                weight = np.full(len(names), 1 / len(names))
-            else:
-                names, weight = shares[report.decision_id]
+            made = report.decision_id
+            names, weight = _named(report) if made is None else shares[made]
             numbers = self.regions.numbers(names)
             shown = self.traffic.exposure.get(report.tick)
             seen = np.zeros(numbers.size, np.int64)
@@ -267,6 +264,7 @@ class State:
             region.append(numbers)
             amount.append(np.rint(report.harm * weight * UNIT).astype(np.int64))
             exposure.append(seen)
+            bystander.append(weight < self.config.agree_share)
         sizes = [a.size for a in amount]
         rows = np.zeros(sum(sizes), ROW)
         for name in sorted({r.source for r in reports}):
@@ -282,6 +280,7 @@ class State:
         rows["region"] = np.concatenate(region)
         rows["amount"] = np.concatenate(amount)
         rows["exposure"] = np.concatenate(exposure)
+        rows["bystander"] = np.concatenate(bystander)
         rows["use"] = ~rows["rolled_back"] & ~np.isin(rows["region"], list(self.allowed))
         self.ledger.append(rows[rows["amount"] > 0])
         self._make_room()
@@ -396,6 +395,12 @@ class State:
             sums.update(json.dumps(name).encode())
             sums.update(G[i].tobytes() + H[i].tobytes())
         return sums.hexdigest()
+
+
+def _named(report: Report) -> tuple[list[Region], npt.NDArray[Any]]:
+    """Regions that a report names itself, with equal weights."""
+    names: list[Region] = list(dict.fromkeys(report.regions or []))
+    return names, np.full(len(names), 1 / len(names))
 
 
 def _shown(shown: Iterable[Region]) -> tuple[list[Region], npt.NDArray[Any]]:

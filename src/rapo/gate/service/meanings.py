@@ -24,6 +24,7 @@ SETTINGS = {
     "cap_region": "most harm that one region can get in one tick",
     "min_signals": "different signals that must agree before a region may scar",
     "min_sources": "different reporters that must agree before a region may scar",
+    "agree_share": "share of a report below which a region is only a bystander of it",
     "confirm_ticks": "ticks during which reports agree, and a reviewer's word holds",
     "unconfirmed_floor": "share of ψ that an unconfirmed trace cannot take away",
     "scar_ticks": "ticks after its last growth at which a scar expires; none is never",
