@@ -195,9 +195,9 @@ def tell(console: Console, gate: Gate, story: Story) -> None:
     lowest = min(story.slandered)
     console.rule("what one liar did not achieve", align="left")
     say(
-        f"{LIAR} sent {LIES} reports of full harm on {SLANDERED}. One reporter with one signal "
-        f"confirms nothing: its scar is {news['H']:.2f}, its psi never fell below {lowest:.3f} "
-        f"(the floor of the unconfirmed is {CONFIG.unconfirmed_floor})."
+        f"{LIAR} sent {LIES} reports of full harm on {SLANDERED}. One reporter alone cannot carry "
+        f"a region over the threshold, whatever others said of it before: its scar is "
+        f"{news['H']:.2f}, its psi never fell below {lowest:.3f}."
     )
 
     console.rule("taking the liar out", align="left")
@@ -207,7 +207,7 @@ def tell(console: Console, gate: Gate, story: Story) -> None:
     done = gate.rollback(source=LIAR, reason=reason, by="demo")
     say(
         f'Done for real, reason "{reason}": {done.reports} reports are out, event {done.event}; '
-        f"the dry run foretold it {'exactly' if _same(trial, done) else 'WRONGLY'}."
+        f"the dry run foretold it {'exactly' if _came_true(trial, gate) else 'WRONGLY'}."
     )
     honest = gate.rollback(source="classifier", dry_run=True)
     moved = next((c for c in honest.regions if c.region == HARMFUL), None)
@@ -242,8 +242,10 @@ def _phases(story: Story) -> Any:
     )
 
 
-def _same(trial: Effect, done: Effect) -> bool:
-    return trial.regions == done.regions and trial.reports == done.reports
+def _came_true(trial: Effect, gate: Gate) -> bool:
+    """Whether the fields are now what a dry run said they would be."""
+    fields = gate.fields()
+    return all(fields[c.region] == (c.G[1], c.H[1], c.psi[1]) for c in trial.regions)
 
 
 def _draw(story: Story, file: Path) -> None:

@@ -23,6 +23,10 @@ UNIT = 2**32
 MOST = 2**61
 """Sums of harm stop here, 500 million: one more report cannot overflow them."""
 
+ROUNDS = 8
+"""Times that reporters are weighed against each other: fewer than needed cannot lift each other,
+each round takes at least a part of what they claim beyond their limit."""
+
 NEVER = -1
 """Tick of what has not happened."""
 
@@ -54,7 +58,8 @@ Rows = npt.NDArray[np.void]
 def _fold(
     rows: Any, at: int, trail: int, tick: int, until: int, G: Any, H: Any, grown: Any, live: Any,
     is_live: Any, alive: int, sources: Any, signals: Any, last_source: Any, last_signal: Any,
-    confirmed_until: Any, inflow: Any, exposure: Any, per_source: Any, keep: float, alpha: float,
+    confirmed_until: Any, said: Any, exposure: Any, per_source: Any, part: Any, part_tick: Any,
+    voice: Any, heard: Any, allowed: Any, speakers: Any, keep: float, alpha: float,
     delta: float, eta: float, tau: float, cap_source: float, cap_region: float, prior: float,
     normalise: bool, min_sources: int, min_signals: int, window: int, lifetime: int,
 ) -> tuple[int, int, int]:  # fmt: skip
@@ -92,7 +97,9 @@ def _fold(
             if total > cap_source:
                 taken = np.floor(taken * cap_source / total)
             rows[i].dG = taken  # completed below, once the region's sum is known
-            inflow[row.region] = min(inflow[row.region] + np.int64(taken), MOST)
+            voice[row.by_source] = min(voice[row.by_source] + np.int64(taken), MOST)
+            heard[row.by_source] = NEVER
+            said[row.region] = min(said[row.region] + np.int64(taken), MOST)
             exposure[row.region] = max(exposure[row.region], row.exposure)
             if not row.bystander:
                 if last_source[row.by_source] == NEVER:
@@ -105,16 +112,47 @@ def _fold(
                 is_live[row.region] = True
                 live[alive] = row.region
                 alive += 1
+        count = 0
+        for i in range(first, at):
+            by = rows[i].by_source
+            if rows[i].dG > 0 and heard[by] == NEVER:
+                heard[by] = voice[by]
+                if part_tick[by] != NEVER:
+                    part[by] *= keep ** float(tick - part_tick[by])
+                part_tick[by] = tick
+                speakers[count] = i
+                count += 1
+        for _ in range(ROUNDS):
+            same = True
+            for j in range(count):
+                by, r = rows[speakers[j]].by_source, rows[speakers[j]].region
+                unit = alpha / (UNIT * _per(exposure[r], prior, normalise))
+                needed = 1 if tick <= confirmed_until[r] else min_sources
+                others = max(keep * G[r] - part[by], 0.0) + unit * float(said[r] - heard[by])
+                allowed[by] = _allowed(voice[by], others, part[by], unit, tau, needed)
+                same = same and allowed[by] == heard[by]
+            if same:
+                break
+            for j in range(count):
+                said[rows[speakers[j]].region] = 0
+            for j in range(count):
+                by, r = rows[speakers[j]].by_source, rows[speakers[j]].region
+                heard[by] = allowed[by]
+                said[r] = min(said[r] + heard[by], MOST)
         for i in range(first, at):
             row = rows[i]
+            by, r = row.by_source, row.region
             if row.dG > 0:
-                total = float(inflow[row.region])
-                rows[i].dG = (
-                    alpha
-                    * _harm(total, exposure[row.region], cap_region, prior, normalise)
-                    * (row.dG / total)
-                )
+                added = _added(heard[by], said[r], exposure[r], alpha, cap_region, prior, normalise)
+                rows[i].dG = added * (row.dG / float(voice[by]))
             per_source[row.source] = 0
+        for i in range(first, at):
+            by, r = rows[i].by_source, rows[i].region
+            if voice[by] > 0:  # once for each pair
+                part[by] += _added(
+                    heard[by], said[r], exposure[r], alpha, cap_region, prior, normalise
+                )
+                voice[by] = 0
         kept = 0
         for j in range(alive):
             r = live[j]
@@ -126,9 +164,9 @@ def _fold(
                 grown[r] = tick
             if lifetime > 0 and H[r] > 0 and tick - grown[r] >= lifetime:
                 H[r] = 0.0
-            harm = _harm(float(inflow[r]), exposure[r], cap_region, prior, normalise)
+            harm = _harm(float(said[r]), exposure[r], cap_region, prior, normalise)
             G[r] = next_trace(trace, alpha * harm, keep)
-            inflow[r] = 0
+            said[r] = 0
             exposure[r] = 0
             if G[r] > 0 or (H[r] > 0 and (delta < 1 or lifetime > 0)):
                 live[kept] = r
@@ -151,12 +189,52 @@ def _fold(
 
 
 @kernel
+def _per(exposed: int, prior: float, normalise: bool) -> float:
+    """What harm is divided by: the exposures of a region, with the prior; or nothing."""
+    return exposed / UNIT + prior if normalise else 1.0
+
+
+@kernel
 def _harm(total: float, exposed: int, cap: float, prior: float, normalise: bool) -> float:
     """Harm of a region in a tick from its sum in UNITs: a rate per exposure, or the sum."""
-    value = total / UNIT
-    if normalise:
-        value = value / (exposed / UNIT + prior)
-    return min(value, cap)
+    return float(min(total / UNIT / _per(exposed, prior, normalise), cap))
+
+
+@kernel
+def _added(
+    heard: int, total: int, exposed: int, alpha: float, cap: float, prior: float, normalise: bool
+) -> float:
+    """Trace that one reporter adds to a region in a tick in which `total` UNITs count."""
+    if total == 0:
+        return 0.0
+    harm: float = _harm(float(total), exposed, cap, prior, normalise)
+    return alpha * harm * (heard / total)
+
+
+@kernel
+def _allowed(
+    voice: int, others: float, part: float, unit: float, tau: float, reporters: int
+) -> int:
+    """How much of a reporter's harm in a region and tick may count, in UNITs.
+
+    With k reporters needed, one reporter's part of the trace is at most 1/k of it, or tau / k:
+    what carries a region over the threshold must come from k of them, however long ago and
+    however faintly others agreed. A reviewer's word lifts the limit.
+
+    Args:
+        voice: what the reporter said, in UNITs.
+        others: the trace without this reporter.
+        part: the reporter's part of the trace so far.
+        unit: trace that one UNIT adds.
+        tau: threshold of scarring.
+        reporters: k; with 1 there is no limit.
+    """
+    if reporters < 2 or unit <= 0:
+        return voice
+    most = max(tau / reporters, others / (reporters - 1))
+    if part + unit * float(voice) <= most:
+        return voice
+    return int(np.floor(max(most - part, 0.0) / unit))
 
 
 @kernel
@@ -200,17 +278,23 @@ class Fold:
         self.signals = np.zeros(0, np.int32)
         self._live = np.zeros(0, np.int32)
         self._is_live = np.zeros(0, np.bool_)
-        self._inflow = np.zeros(0, np.int64)
+        self._said = np.zeros(0, np.int64)
         self._exposure = np.zeros(0, np.int64)
         self._per_source = np.zeros(0, np.int64)  # (sources,)
         self._last_source = np.zeros(0, np.int64)  # (pairs,)
         self._last_signal = np.zeros(0, np.int64)  # (pairs,)
+        self._part = np.zeros(0)  # (pairs,), a reporter's part of a region's trace
+        self._part_tick = np.zeros(0, np.int64)  # (pairs,), when it was that
+        self._voice = np.zeros(0, np.int64)  # (pairs,), within a tick
+        self._heard = np.zeros(0, np.int64)  # (pairs,), within a tick
+        self._allowed = np.zeros(0, np.int64)  # (pairs,), within a tick
+        self._speakers = np.zeros(0, np.int64)  # (pairs,), within a tick
 
     def grow(self, regions: int, sources: int, by_source: int, by_signal: int) -> None:
         """Make room; new elements are those of a region that nobody reported."""
         if regions > self.G.size:
             size = max(regions, 2 * self.G.size)
-            for name in ("G", "H", "sources", "signals", "_live", "_is_live", "_inflow",
+            for name in ("G", "H", "sources", "signals", "_live", "_is_live", "_said",
                          "_exposure"):  # fmt: skip
                 setattr(self, name, _grown(getattr(self, name), size, 0))
             for name in ("grown", "confirmed_until"):
@@ -218,6 +302,12 @@ class Fold:
         for name, count, fill in (
             ("_per_source", sources, 0),
             ("_last_source", by_source, NEVER),
+            ("_part", by_source, 0),
+            ("_part_tick", by_source, NEVER),
+            ("_voice", by_source, 0),
+            ("_heard", by_source, 0),
+            ("_allowed", by_source, 0),
+            ("_speakers", by_source, 0),
             ("_last_signal", by_signal, NEVER),
         ):
             array = getattr(self, name)
@@ -243,8 +333,9 @@ class Fold:
         self.at, self.trail, self.alive = _fold(
             rows, self.at, self.trail, self.tick, until, self.G, self.H, self.grown, self._live,
             self._is_live, self.alive, self.sources, self.signals, self._last_source,
-            self._last_signal, self.confirmed_until, self._inflow, self._exposure,
-            self._per_source, 1 - p.lam, p.alpha, p.delta, p.eta, p.tau,
+            self._last_signal, self.confirmed_until, self._said, self._exposure,
+            self._per_source, self._part, self._part_tick, self._voice, self._heard, self._allowed,
+            self._speakers, 1 - p.lam, p.alpha, p.delta, p.eta, p.tau,
             config.cap_source * UNIT, config.cap_region, config.prior_exposures, config.normalise,
             config.min_sources, config.min_signals, config.confirm_ticks, config.scar_ticks or 0,
         )  # fmt: skip

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from rapo.core.memory import HarmMemory
 from rapo.gate.config import GateConfig
 from rapo.gate.events import Draft, Event
-from rapo.gate.fold import MOST, UNIT, Rows
+from rapo.gate.fold import MOST, ROUNDS, UNIT, Rows
 from rapo.gate.state import Act
 
 Real = npt.NDArray[np.float64]
@@ -45,6 +45,7 @@ def fold(
     G, H = np.zeros(regions), np.zeros(regions)
     grown = np.full(regions, start)
     vouched_until = np.full(regions, start)
+    parts: dict[tuple[int, int], tuple[float, int]] = {}  # of traces, by region and reporter
     forgotten, tick = start - 1, start  # reports up to this tick no longer confirm anything
     config = GateConfig()
     for until, config, act in segments:
@@ -53,7 +54,8 @@ def fold(
             forgotten = max(forgotten, tick - config.confirm_ticks)
             sure = _agreed(rows, regions, forgotten, tick, config) | (tick <= vouched_until)
             scars = sure & (config.params.eta > 0) & (config.params.tau < G)
-            G, H = _step(G, H, _harm(rows, regions, tick, config), sure, config)
+            harm = _harm(rows, G, parts, tick, tick <= vouched_until, config)
+            G, H = _step(G, H, harm, sure, config)
             grown[scars] = tick
             if config.scar_ticks is not None:
                 H = np.where(tick - grown >= config.scar_ticks, 0.0, H)
@@ -78,27 +80,53 @@ def _agreed(
     return agreed
 
 
-def _harm(rows: Rows, regions: int, tick: int, config: GateConfig) -> Real:
-    """Harm of every region in a tick, after both caps."""
-    due = rows[rows["use"] & (rows["tick"] == tick)]
-    names = due.dtype.names or ()
-    records = [dict(zip(names, row, strict=True)) for row in due.tolist()]
+def _harm(
+    rows: Rows,
+    G: Real,
+    parts: dict[tuple[int, int], tuple[float, int]],
+    tick: int,
+    vouched: npt.NDArray[np.bool_],
+    config: GateConfig,
+) -> Real:
+    """Harm of every region in a tick, after the caps; `parts` takes what each reporter added."""
+    due = rows[rows["use"] & (rows["tick"] == tick) & (rows["amount"] > 0)]
+    records = [dict(zip(due.dtype.names or (), row, strict=True)) for row in due.tolist()]
     per_source: dict[int, int] = {}
     for row in records:
         per_source[row["source"]] = per_source.get(row["source"], 0) + row["amount"]
-    harm, shown = np.zeros(regions), [0] * regions
-    inflow = [0] * regions
-    cap = config.cap_source * UNIT
+    cap, p = config.cap_source * UNIT, config.params
+    voices: dict[int, dict[int, int]] = {}  # what each reporter says on each region
+    exposed: dict[int, int] = {}
     for row in records:
         total = float(min(per_source[row["source"]], MOST))
         taken = int(row["amount"] * cap / total) if total > cap else row["amount"]
-        inflow[row["region"]] += taken
-        shown[row["region"]] = max(shown[row["region"]], row["exposure"])
-    for region in range(regions):
-        value = float(min(inflow[region], MOST)) / UNIT
-        if config.normalise:
-            value /= shown[region] / UNIT + config.prior_exposures
-        harm[region] = min(value, config.cap_region)
+        voice = voices.setdefault(row["region"], {})
+        voice[row["source"]] = min(voice.get(row["source"], 0) + taken, MOST)
+        exposed[row["region"]] = max(exposed.get(row["region"], 0), row["exposure"])
+    harm = np.zeros(G.size)
+    for region, voice in voices.items():
+        per = exposed[region] / UNIT + config.prior_exposures if config.normalise else 1.0
+        unit = p.alpha / (UNIT * per)
+        heard = {source: spoken for source, spoken in voice.items() if spoken}
+        for source in heard:
+            part, then = parts.get((region, source), (0.0, tick))
+            parts[region, source] = part * (1 - p.lam) ** float(tick - then), tick
+        k = 1 if vouched[region] else config.min_sources
+        for _ in range(ROUNDS if k > 1 and unit > 0 else 0):
+            said, before = min(sum(heard.values()), MOST), dict(heard)
+            for source in heard:
+                part = parts[region, source][0]
+                others = max((1 - p.lam) * G[region] - part, 0.0)
+                others += unit * float(said - before[source])
+                most = max(p.tau / k, others / (k - 1))
+                fits = part + unit * float(voice[source]) <= most
+                heard[source] = voice[source] if fits else int(max(most - part, 0.0) / unit)
+        total = min(sum(heard.values()), MOST)
+        harm[region] = min(float(total) / UNIT / per, config.cap_region)
+        for source, count in heard.items():
+            part, then = parts[region, source]
+            added = p.alpha * harm[region] * (count / total) if total else 0.0
+            parts[region, source] = part + added, then
     return harm
 
 

@@ -26,8 +26,9 @@ FORMAT = 1
 """Raised when an older snapshot can no longer be read; the log then is folded afresh."""
 
 _FOLD_ARRAYS = (
-    "G", "H", "grown", "confirmed_until", "sources", "signals", "_live", "_is_live", "_inflow",
-    "_exposure", "_per_source", "_last_source", "_last_signal",
+    "G", "H", "grown", "confirmed_until", "sources", "signals", "_live", "_is_live", "_said",
+    "_exposure", "_per_source", "_last_source", "_last_signal", "_part", "_part_tick", "_voice",
+    "_heard", "_allowed", "_speakers",
 )  # fmt: skip
 _FOLD_NUMBERS = ("start", "tick", "at", "trail", "alive")
 
