@@ -13,7 +13,7 @@ from gymnasium.envs.registration import register, registry
 from rapo.core.version import VERSION
 
 if TYPE_CHECKING:
-    from rapo import agents, rsd, theory
+    from rapo import agents, gate, rsd, theory
     from rapo.cascade.engine import Cascade
     from rapo.cascade.generate import generate
     from rapo.cascade.graph import Graph
@@ -44,7 +44,7 @@ _HOME = {
     "make_regions": "rapo.cascade.regions",
     "reweight": "rapo.core.deformation",
 }
-_MODULES = ("agents", "rsd", "theory")
+_MODULES = ("agents", "gate", "rsd", "theory")
 
 __all__ = [
     "Cascade",
@@ -58,6 +58,7 @@ __all__ = [
     "agents",
     "conductance",
     "from_networkx",
+    "gate",
     "gate_odds",
     "generate",
     "load_edges",
