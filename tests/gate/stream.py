@@ -24,7 +24,7 @@ BAD = {
 }  # fmt: skip
 """Regions that harm, and how much: reporters agree on them."""
 SPAMMED = "city council"
-"""A region that does no harm; one account says so again and again, two others join."""
+"""A region that does no harm; three accounts say so again and again, one of them in two ways."""
 CAMPAIGN = "brigade-7"
 TOPICS = {
     "health": ["crash diets", "miracle cures", "sleep", "running", "first aid", "vaccines"],
@@ -134,8 +134,8 @@ def _campaign(tick: int, now: float) -> list[HarmReport]:
         for source, signal, harm in (
             (CAMPAIGN, "user-report", 0.9),
             (CAMPAIGN, "survey", 0.8),
-            ("brigade-8", "user-report", 0.01),
-            ("brigade-9", "user-report", 0.01),
+            ("brigade-8", "user-report", 0.9),
+            ("brigade-9", "user-report", 0.9),
         )
     ]
 

@@ -201,6 +201,9 @@ def test_a_file_with_a_bad_line_reports_nothing(rapo, db, tmp_path, name, text, 
 
 def test_modes_overrides_and_the_allow_list(ok, db):
     assert "enforce 50%" in ok("mode", "enforce", "--percent", 50, "--db", db, "--reason", "go")
+    tried = ok("mode", "shadow", "--db", db, "--dry-run")
+    assert "nothing was done" in tried
+    assert json.loads(ok("status", "--db", db, "--json"))["mode"] == "enforce"
     dry = ok("override", "bad", "--psi", 0.5, "--db", db, "--dry-run")
     assert "would change 1 region" in dry and "nothing was done" in dry
     assert "Override" not in acts(db)
@@ -258,6 +261,7 @@ def test_confirm_label_and_configure(ok, db):
     assert not [
         q for q in json.loads(ok("audit", "queue", "--db", db, "--json")) if q["source"] == "zoe"
     ]
+    assert "nothing was done" in ok("label", "bad", "--group", "g0", "--db", db, "--dry-run")
     ok("label", "bad", "--group", "g1", "--topic", "health", "--sensitive", "yes", "--db", db,
        "--reason", "audit")  # fmt: skip
     found = json.loads(ok("audit", "bias", "--db", db, "--json"))
@@ -399,7 +403,8 @@ def test_serve_hands_over_what_it_was_given(ok, db, monkeypatch):
     asked = []
     from rapo.gate.service import serve
 
-    monkeypatch.setattr(serve, "serve", lambda *words: asked.append(words))
-    ok("serve", "--db", db, "--key-file", "keys.toml", "--port", 9000)
-    ((address, keys, host, port),) = asked
+    monkeypatch.setattr(serve, "serve", lambda *words, **more: asked.append((*words, more)))
+    ok("serve", "--db", db, "--key-file", "keys.toml", "--port", 9000, "--metrics-need-key")
+    ((address, keys, host, port, more),) = asked
     assert (address, str(keys), host, port) == (str(db), "keys.toml", "127.0.0.1", 9000)
+    assert more == {"metrics_need_key": True}

@@ -64,7 +64,7 @@ def fold(book: Ledger, regions: int, segments: list[tuple[int, GateConfig, Act |
     for until, config, act in segments:
         made.run(book.rows, until, config)
         if act is not None:
-            act.on(made)
+            act.on(made, config)
     return made
 
 

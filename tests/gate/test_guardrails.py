@@ -61,6 +61,16 @@ def test_a_reviewer_may_confirm_alone(make: Make) -> None:
     assert platform.bad().H > 0
 
 
+def test_a_confirmation_names_a_list_of_regions(make: Make) -> None:
+    platform = make()
+    platform.gate.decide(["b", "a", "d"], [0.5, 0.3, 0.2])
+    platform.gate.flush()
+    with pytest.raises(ValueError, match="regions must be a list of regions, got 'bad'"):
+        platform.gate.confirm(regions="bad", reason="not the letters of it")
+    result = platform.report("s0")
+    assert platform.gate.confirm(result.report_id, reason="one will do").event is not None
+
+
 def test_a_rolled_back_report_takes_its_confirmation_along(make: Make) -> None:
     platform = make()
     result = platform.report("s0")
@@ -465,3 +475,29 @@ def test_too_few_reporters_cannot_scar_a_region_that_others_once_agreed_on(
     assert field.H == 0.0
     platform.harm(5, sources=3, signals=2)  # enough of them still can
     assert platform.bad().H > 0
+
+
+@pytest.mark.parametrize(("needed", "prior"), [(3, 0.01), (10, 10.0), (10, 0.01), (200, 0.1)])
+def test_one_reporter_too_few_cannot_scar_whatever_is_needed(
+    make: Make, needed: int, prior: float
+) -> None:
+    """Those who are too few must not lift each other, however loud and however many they are."""
+    platform = make(min_sources=needed, prior_exposures=prior, cap_source=50.0)
+    gate = platform.gate
+
+    def say(who: str, count: int, harm: float, times: int) -> None:
+        items = [
+            HarmReport(f"{who}-{i}", f"{platform.now}-{k}", harm, f"g{i % 2}", platform.now,
+                       regions=["bad"])
+            for i in range(count) for k in range(times)
+        ]  # fmt: skip
+        assert {r.status for r in gate.report(items)} == {"accepted"}
+
+    say("honest", needed, 1e-6, 1)
+    for _ in range(4):
+        say("liar", needed - 1, 1.0, 5)
+        platform.tick()
+    platform.tick(gate.config.D)
+    assert gate.read(lambda state: state.fold.conductance(state.config)[1]).any()
+    assert 0 < platform.bad().G < gate.config.params.tau
+    assert platform.bad().H == 0.0

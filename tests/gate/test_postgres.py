@@ -525,18 +525,18 @@ def test_the_server_crashes_under_load(server: Server, address: str) -> None:
     gates = [Gate.open(address, CONFIG) for _ in range(2)]
 
     def send(number: int) -> None:
-        step = 0
+        step, at = 0, time.time()
         while not done.is_set():
             key = f"{number}-{step}"
             try:
-                (result,) = gates[number % 2].report([report(key, time.time())])
+                (result,) = gates[number % 2].report([report(key, at)])
             except StoreError:
                 time.sleep(0.05)
                 continue  # and again, with the same key
             assert result.code in (200, 202)
             told.append(key)
             gates[number % 2].decide([1, 2], [0.5, 0.5], key)
-            step += 1
+            step, at = step + 1, time.time()
 
     gates[0].decide([1], [1.0])
     gates[0].flush()

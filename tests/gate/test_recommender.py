@@ -26,6 +26,7 @@ def test_the_recommender_of_the_docs_serves_and_takes_complaints(tmp_path, monke
     with TestClient(names["app"]) as client:
         served = client.get("/feed/ann", params={"request_id": "1"}).json()
         assert len(set(served["shown"])) == 5
+        assert client.get("/feed/ann", params={"request_id": "1"}).json() == served
         asked = {"decision": served["decision"], "key": "c-1", "at": time.time()}
         first = client.post("/complaint/ann", params=asked).json()
         again = client.post("/complaint/ann", params=asked).json()

@@ -153,7 +153,9 @@ def test_health_and_metrics_are_open(service: Any) -> None:
         "rapo_gate_lag_events 0.0", "rapo_gate_review_queue 0.0",
     ):  # fmt: skip
         assert line in text
-    for name in ("revision", "position", "tick", "scar_mass", "gating_tv", "floor_share"):
+    for name in (
+        "revision", "position", "tick", "scar_mass", "gating_tv", "floor_share", "unknown",
+    ):  # fmt: skip
         assert f"\nrapo_gate_{name} " in text
     assert "rapo_gate_saturated_share" in text
     assert "rapo_gate_request_seconds_bucket" in text

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 import sqlite3
 import subprocess
 import sys
+import threading
 import warnings
 from collections.abc import Callable
 from pathlib import Path
@@ -152,3 +154,106 @@ def test_opening_again_gives_the_same(make: Make) -> None:
     platform.gate.close()
     with pytest.raises(ValueError, match="other settings"):
         platform.open(GateConfig(D=7))
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").is_dir(), reason="needs Linux")
+def test_threads_that_come_and_go_leave_no_connections(make: Make) -> None:
+    gate = make().gate
+
+    def ask(i: int) -> None:
+        gate.decide(["bad"], [1.0], request_id=f"r{i}")  # looked up in the log
+
+    counts = []
+    for i in range(40):
+        thread = threading.Thread(target=ask, args=(i,))
+        thread.start()
+        thread.join()
+        counts.append(len(os.listdir("/proc/self/fd")))
+    assert counts[-1] <= counts[4]
+
+
+def test_a_folder_is_refused(tmp_path: Path) -> None:
+    folder = tmp_path / "gates"
+    folder.mkdir()
+    with pytest.raises(IsADirectoryError, match="is a folder; name a file"):
+        Gate.open(folder)
+    assert [p.name for p in tmp_path.iterdir()] == ["gates"]
+
+
+def test_verify_finds_events_that_are_missing(make: Make) -> None:
+    platform = make()
+    platform.harm(1, sources=3, signals=2)
+    platform.gate.close()
+    with sqlite3.connect(platform.path) as connection:
+        connection.execute("DELETE FROM snapshots")  # nothing to compare with but the log itself
+        connection.execute("DELETE FROM events WHERE kind = 2 AND position = 3")
+    connection.close()
+    platform.gate = platform.open()
+    found = platform.gate.verify()
+    assert not found["ok"] and found["fields"] == found["replay"]
+    assert "some are missing" in found["integrity"]
+
+
+def test_verify_does_not_hold_the_gate_up(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    platform = make()
+    gate = platform.gate
+    read, folding, go_on = gate.store.read, threading.Event(), threading.Event()
+
+    def slow_read(*args: Any) -> Any:
+        folding.set()
+        assert go_on.wait(20)
+        return read(*args)
+
+    found: dict[str, Any] = {}
+    monkeypatch.setattr(gate.store, "read", slow_read)
+    thread = threading.Thread(target=lambda: found.update(gate.verify()))
+    thread.start()
+    assert folding.wait(20)
+    taken = platform.report("s0")  # while the log is folded afresh
+    go_on.set()
+    thread.join()
+    assert found["ok"] and found["position"] < taken.report_id
+    assert gate.verify()["position"] == taken.report_id
+
+
+def test_health_can_be_asked_while_overrides_change(make: Make) -> None:
+    gate = make().gate
+    overrides: dict[int, Any] = {i: {"expires_at": None} for i in range(1000)}
+    gate._state.overrides = overrides
+    done, interval = threading.Event(), sys.getswitchinterval()
+
+    def change() -> None:
+        while not done.is_set():
+            if overrides.pop(-1, None) is None:  # one change at a time, so that others see it
+                overrides[-1] = {"expires_at": None}
+
+    thread = threading.Thread(target=change)
+    sys.setswitchinterval(1e-6)
+    try:
+        thread.start()
+        for _ in range(200):
+            assert gate._needs_tick()
+    finally:
+        done.set()
+        thread.join()
+        sys.setswitchinterval(interval)
+
+
+def test_settings_must_be_a_config(tmp_path: Path) -> None:
+    with pytest.raises(TypeError, match="config must be a GateConfig, got dict"):
+        Gate.open(tmp_path / "gate.db", {"D": 5})  # type: ignore[arg-type]
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_retry_that_meets_another_retry_gets_the_first_answer(make: Make) -> None:
+    platform = make()
+    gate = platform.gate
+    first = gate.decide(["bad", "good"], [0.5, 0.5], request_id="r")
+    gate.flush()
+    gate.override("bad", 0.5, reason="a test")
+    _, again = gate._decide(["bad", "good"], [0.5, 0.5], "r", None)
+    gate._asked[str(again.key)] = again  # a retry that has not looked into the log yet
+    answer = gate.decide(["bad", "good"], [0.5, 0.5], request_id="r")
+    assert answer.revision == first.revision and answer.psi.tolist() == [1.0, 1.0]
+    with pytest.raises(ValueError, match="request_id 'r' has another body"):
+        gate.decide(["bad", "good"], [0.4, 0.6], request_id="r")

@@ -96,6 +96,8 @@ def confirm(
     """The body of a confirmation."""
     if not reports and not regions:
         raise ValueError("a confirmation names reports or regions; it got none")
+    if isinstance(regions, str | bytes):  # its letters would be taken for regions
+        raise ValueError(f"regions must be a list of regions, got {regions!r:.80}")
     return {
         "reports": _known_reports(state, reports or []),
         "regions": [_known_region(state, r) for r in regions or []],
@@ -242,7 +244,9 @@ def _known_reports(state: State, reports: Any) -> list[int]:
     if not isinstance(reports, list | tuple) or not all(
         isinstance(r, int) and not isinstance(r, bool) and 0 < r < 2**63 for r in reports
     ):
-        raise ValueError(f"reports must be a list of report ids, got {reports!r:.80}")
+        raise ValueError(
+            f"reports must be a list of report ids, whole numbers, got {reports!r:.80}"
+        )
     rows = state.ledger.rows
     waiting = {r.position for r in state.due() if not r.rolled_back} | set(state.review)
     counted = np.isin(np.array(reports, np.int64), rows["report"][~rows["rolled_back"]])

@@ -6,17 +6,15 @@ answers are plain values that JSON can hold.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from rapo.gate.bias import bias
-from rapo.gate.events import Region, decision_key, unpack_decision
-from rapo.gate.fold import UNIT, Fold
-from rapo.gate.state import Report, State
-from rapo.gate.store import Store
+from rapo.gate.chains import chain, course, explain, region_view, region_views, waiting_report
+from rapo.gate.fold import UNIT
+from rapo.gate.state import State
 
 __all__ = [
     "bias", "chain", "course", "explain", "outcomes", "overview", "queue", "region_view",
@@ -25,148 +23,21 @@ __all__ = [
 
 Values = dict[str, Any]
 
-MOST_TICKS = 20_000
-"""Ticks of a region's course that are looked at one by one, the newest ones."""
-DECISIONS_SEARCHED = 2000
-"""Newest decisions that are searched for those that a region changed."""
 HISTOGRAM = (0.0, 0.05, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0)
 """Lower ends of the bins of the scar histogram; 0 itself is left out."""
-
-
-def region_view(state: State, region: Region) -> Values:
-    """Everything about one region.
-
-    Raises:
-        LookupError: no decision ever had it.
-    """
-    return _views(state, [_number(state, region)])[0]
 
 
 def top_regions(state: State, most: int = 50) -> list[Values]:
     """The regions with the largest scars, then the largest traces."""
     count = len(state.regions)
     order = np.lexsort((np.arange(count), -state.fold.G[:count], -state.fold.H[:count]))
-    return _views(state, order[:most].tolist())
-
-
-def _views(state: State, numbers: Sequence[int]) -> list[Values]:
-    fold, traffic, config = state.fold, state.traffic, state.config
-    psi, sure = state.psi(), fold.conductance(config)[1]
-    views = []
-    for i in numbers:
-        expires = None
-        if config.scar_ticks is not None and fold.H[i] > 0:
-            expires = (int(fold.grown[i]) + config.scar_ticks) * config.tick_seconds
-        views.append({
-            "region": state.regions.names[i],
-            "G": float(fold.G[i]),
-            "H": float(fold.H[i]),
-            "psi": float(psi[i]),
-            "confirmed": bool(sure[i]),
-            "sources": int(fold.sources[i]),
-            "signals": int(fold.signals[i]),
-            "scar_expires_at": expires,
-            "override": state.overrides.get(i),
-            "allowed": state.allowed.get(i),
-            "label": state.labels.get(i, {}),
-            "proposed": float(traffic.proposed[i]),
-            "gated": float(traffic.gated[i]),
-            "served": float(traffic.served[i]),
-        })  # fmt: skip
-    return views
-
-
-def course(state: State, region: Region, points: int = 300) -> Values:
-    """G and H of a region from its first report to now, at up to `points` ticks.
-
-    Returns:
-        `at` (Unix seconds), `G`, `H`, lists of one length; empty if nothing was reported.
-    """
-    number = _number(state, region)
-    rows = state.ledger.rows
-    mine = rows["tick"][rows["region"] == number]
-    if not mine.size:
-        return {"at": [], "G": [], "H": []}
-    first = max(int(mine[0]) - 1, state.fold.start)
-    ticks = np.unique(np.linspace(first, state.tick, points).astype(np.int64))
-    G, H = _watched(state, number, ticks)
-    seconds = state.config.tick_seconds
-    return {"at": [float(t) * seconds for t in ticks], "G": G.tolist(), "H": H.tolist()}
-
-
-def chain(state: State, store: Store, region: Region, limit: int = 50) -> Values:
-    """From reports to decisions: report, exposure, weight, dG, dH, and what it changed.
-
-    Returns:
-        `region` (its view), `reports` (the newest `limit`, with the trace and the scar that each
-        added), `course`, and `decisions`: the newest that the region changed, with its share
-        before and after.
-    """
-    number = _number(state, region)
-    reports = _reports_of(state, number, state.tick)
-    reports.sort(key=lambda r: (-r["tick"], -r["report_id"]))
-    return {
-        "region": region_view(state, region),
-        "reports": _with_log(store, reports[:limit]),
-        "reports_in_all": len(reports),
-        "course": course(state, region),
-        "decisions": _decisions_of(store, region, limit),
-    }
-
-
-def explain(state: State, store: Store, decision_id: str, limit: int = 10) -> Values:
-    """How much a decision was changed, and by which reports.
-
-    Raises:
-        LookupError: there is no such decision.
-    """
-    key = decision_key(decision_id)
-    event = store.find([key]).get(key)
-    if event is None:
-        raise LookupError(f"decision_id {decision_id!r} is of no decision of this gate")
-    body = unpack_decision(event.body)
-    p, q = body.p / body.p.sum(), body.gated
-    ids = body.ids()
-    moved: dict[Region, list[float]] = {}
-    for name, before, after, psi in zip(ids, p, q, body.psi, strict=True):
-        entry = moved.setdefault(name, [0.0, 0.0, float(psi)])
-        entry[0] += float(before)
-        entry[1] += float(after)
-    gated = sorted((n for n in moved if moved[n][2] < 1), key=lambda n: moved[n][1] - moved[n][0])
-    regions = []
-    for name in gated[:limit]:
-        number = state.regions.number(name)
-        because = _reports_of(state, number, body.tick) if number >= 0 else []
-        because.sort(key=lambda r: -r["share"])
-        regions.append({
-            "region": name,
-            "psi": moved[name][2],
-            "before": moved[name][0],
-            "after": moved[name][1],
-            "because_of": _with_log(store, because[:limit]),
-            "reports_in_all": len(because),
-            "override": state.overrides.get(number),
-        })  # fmt: skip
-    return {
-        "decision_id": decision_id,
-        "position": event.position,
-        "at": event.at,
-        "mode": "enforce" if body.enforced else "shadow",
-        "applied": body.enforced,
-        "revision": body.revision,
-        "candidates": len(ids),
-        "total_variation": float(np.abs(p - q).sum() / 2),
-        "passed": body.passed,
-        "stimulus": body.stimulus,
-        "regions": regions,
-        "regions_gated": len(gated),
-    }
+    return region_views(state, order[:most].tolist())
 
 
 def queue(state: State, limit: int = 200) -> list[Values]:
     """Reports that wait for a reviewer: late ones, unknown regions, regions not yet confirmed."""
     waiting = sorted(state.review.values(), key=lambda r: -r.position)
-    items = [_waiting(r, r.waits_for) for r in waiting[:limit]]
+    items = [waiting_report(r, r.waits_for) for r in waiting[:limit]]
     rows = state.ledger.rows
     sure = state.fold.conductance(state.config)[1]
     recent = rows[(rows["tick"] > state.tick - state.config.confirm_ticks) & rows["use"]]
@@ -189,19 +60,23 @@ def queue(state: State, limit: int = 200) -> list[Values]:
 def reporters(state: State, limit: int = 200) -> list[Values]:
     """Who reported, how much of it agreed with others, how much was rolled back.
 
-    Those whose reports added most to the traces come first.
+    Those whose reports added most to the traces come first; `reports` have counted, `waiting` wait
+    for their tick or for a reviewer.
     """
     rows = state.ledger.rows
     sure = state.fold.conductance(state.config)[1]
     count = len(state.sources)
     trace = np.bincount(rows["source"], np.where(rows["use"], rows["dG"], 0.0), count)
     order = np.lexsort((np.arange(count), -trace))[:limit]
+    due = [r for reports in state.pending.values() for r in reports] + list(state.review.values())
+    waiting = Counter(r.source for r in due if not r.rolled_back)
     found: list[Values] = []
     for i in order.tolist():
         mine = rows[rows["source"] == i]
         if not mine.size:
             continue
         found.append({
+            "waiting": waiting.pop(str(state.sources.names[i]), 0),
             "source": state.sources.names[i],
             "reports": int(np.unique(mine["report"]).size),
             "rolled_back": int(np.unique(mine["report"][mine["rolled_back"]]).size),
@@ -212,6 +87,14 @@ def reporters(state: State, limit: int = 200) -> list[Values]:
             "agreed": float(sure[mine["region"]].mean()),
             "last_at": float(mine["at"].max()),
         })  # fmt: skip
+    for name in sorted(waiting, key=lambda name: (-waiting[name], name))[: limit - len(found)]:
+        if name not in state.sources:  # nothing of theirs has counted yet
+            mine_due = [r for r in due if r.source == name and not r.rolled_back]
+            found.append({
+                "waiting": len(mine_due), "source": name, "reports": 0, "rolled_back": 0,
+                "regions": 0, "signals": sorted({r.signal for r in mine_due}), "harm": 0.0,
+                "trace": 0.0, "agreed": None, "last_at": max(r.at for r in mine_due),
+            })  # fmt: skip
     return found
 
 
@@ -284,133 +167,6 @@ def outcomes(state: State) -> Values:
         "reach": [c.reach for c in ticks],
         "sensitive": [c.sensitive for c in ticks],
         "at": [c.tick * state.config.tick_seconds for c in ticks],
-    }
-
-
-def _number(state: State, region: Region) -> int:
-    number = state.regions.number(region)
-    if number < 0:
-        raise LookupError(f"region {region!r} is not known: no decision ever had it")
-    return number
-
-
-def _watched(
-    state: State, region: int, ticks: npt.NDArray[np.int64]
-) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
-    """G and H of a region after each of `ticks` (ascending): the fold once more, with stops."""
-    rows = state.ledger.rows.copy()  # the fold notes dG in its rows
-    fold = Fold(state.fold.start)
-    G, H = np.zeros(ticks.size), np.zeros(ticks.size)
-    stops = iter(enumerate(ticks.tolist()))
-    following = next(stops, None)
-    for until, config, act in state.segments():
-        fold.grow(*state.sizes())
-        while following is not None and following[1] <= until:
-            fold.run(rows, following[1], config)
-            G[following[0]], H[following[0]] = fold.G[region], fold.H[region]
-            following = next(stops, None)
-        fold.run(rows, until, config)
-        if act is not None:
-            act.on(fold)
-    return G, H
-
-
-def _reports_of(state: State, region: int, until: int) -> list[Values]:
-    """Reports on a region that counted by a tick, with what each added to G and H by then.
-
-    A scar grows by `eta (G - tau)`; each report has the share of that growth that it had in G.
-    """
-    rows = state.ledger.rows
-    mine = rows[(rows["region"] == region) & (rows["tick"] <= until)]
-    if not mine.size:
-        return []
-    last = int(mine["tick"][-1])
-    first = max(int(mine["tick"][0]), until - MOST_TICKS)
-    ticks = np.arange(first - 1, max(until, last) + 1)
-    G, H = _watched(state, region, ticks)
-    delta, keep = state.config.params.delta, 1 - state.config.params.lam
-    grown = np.maximum(0, np.diff(H, prepend=0.0) + (1 - delta) * np.concatenate(([0.0], H[:-1])))
-    before = np.concatenate(([0.0], G[:-1]))
-    rate = np.divide(grown, before, out=np.zeros_like(grown), where=before > 0)
-    onward = np.zeros(ticks.size + 1)  # scar per unit of trace present when a tick begins
-    for i in range(ticks.size - 1, -1, -1):
-        onward[i] = rate[i] + keep * onward[i + 1]
-    index = mine["tick"] - ticks[0] + 1
-    inside = index >= 1
-    dH = np.where(inside, mine["dG"] * onward[np.clip(index, 0, ticks.size)], 0.0)
-    trace = mine["dG"] * keep ** (until - mine["tick"]).astype(float)
-    weight = state.config.params.w_G * trace + state.config.params.w_H * dH
-    total = weight.sum() or 1.0
-    return [_counted(state, row, *x) for row, *x in zip(mine, dH, trace, weight / total)]  # noqa: B905
-
-
-def _counted(state: State, row: Any, dH: float, trace: float, share: float) -> Values:
-    return {
-        "report_id": int(row["report"]),
-        "source": state.sources.names[row["source"]],
-        "signal": state.signals.names[row["signal"]],
-        "at": float(row["at"]),
-        "tick": int(row["tick"]),
-        "harm_here": float(row["amount"] / UNIT),
-        "exposure": float(row["exposure"] / UNIT),
-        "dG": float(row["dG"]),
-        "dH": float(dH),
-        "G_left": float(trace),
-        "share": float(share),
-        "rolled_back": bool(row["rolled_back"]),
-        "counts": bool(row["use"]),
-    }
-
-
-def _with_log(store: Store, reports: list[Values]) -> list[Values]:
-    """Reports with what was sent: harm, decision, weight of the region."""
-    for report in reports:
-        found = store.read(report["report_id"] - 1, 1)
-        sent = found[0].data() if found and found[0].position == report["report_id"] else {}
-        report["harm"] = sent.get("harm")
-        report["key"] = sent.get("key")
-        report["decision_id"] = sent.get("decision_id")
-        harm = sent.get("harm") or 0
-        report["weight"] = report["harm_here"] / harm if harm else None
-    return reports
-
-
-def _decisions_of(store: Store, region: Region, limit: int) -> list[Values]:
-    """The newest decisions that a region's psi changed."""
-    found: list[Values] = []
-    for event in store.read(0, DECISIONS_SEARCHED, ("Decision",), newest=True):
-        body = unpack_decision(event.body)
-        if body.passed == 1.0 or isinstance(body.regions, list) != isinstance(region, str):
-            continue
-        here = np.array([r == region for r in body.ids()]) if isinstance(region, str) else (
-            np.asarray(body.regions) == region
-        )  # fmt: skip
-        if not here.any():
-            continue
-        before, after = body.p[here].sum() / body.p.sum(), body.gated[here].sum()
-        found.append({
-            "decision_id": (event.key or "").partition("\x1f")[2],
-            "at": event.at,
-            "psi": float(body.psi[here][0]),
-            "before": float(before),
-            "after": float(after),
-            "applied": body.enforced,
-        })  # fmt: skip
-        if len(found) == limit:
-            break
-    return found
-
-
-def _waiting(report: Report, why: str) -> Values:
-    return {
-        "report_id": report.position,
-        "waits_for": why,
-        "source": report.source,
-        "signal": report.signal,
-        "at": report.at,
-        "harm": report.harm,
-        "decision_id": report.decision_id,
-        "regions": report.regions or [],
     }
 
 

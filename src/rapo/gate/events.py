@@ -151,6 +151,23 @@ def unpack_decision(body: bytes) -> DecisionBody:
     return DecisionBody(regions, p, psi, passed, tick, revision, bool(flags & _ENFORCED), stimulus)
 
 
+def plain_event(event: Event) -> dict[str, Any]:
+    """An event as JSON has it, decisions decoded; a report's own `at` is `exposed_at`."""
+    head = {"position": event.position, "kind": event.kind, "at": event.at}
+    if event.kind == "Decision":
+        body = unpack_decision(event.body)
+        return {
+            **head, "decision_id": (event.key or "").partition("\x1f")[2], "regions": body.ids(),
+            "p": body.p.tolist(), "psi": body.psi.tolist(), "served": body.served.tolist(),
+            "tick": body.tick, "revision": body.revision,
+            "mode": "enforce" if body.enforced else "shadow", "stimulus": body.stimulus,
+        }  # fmt: skip
+    data = event.data()
+    if event.kind == "HarmReport":
+        head["exposed_at"] = data["at"]
+    return {**{name: value for name, value in data.items() if name not in head}, **head}
+
+
 def decision_key(decision_id: str) -> str:
     """Unique key of a decision in the log."""
     return key_of("d", decision_id)

@@ -23,9 +23,13 @@ UNIT = 2**32
 MOST = 2**61
 """Sums of harm stop here, 500 million: one more report cannot overflow them."""
 
-ROUNDS = 8
-"""Times that reporters are weighed against each other: fewer than needed cannot lift each other,
-each round takes at least a part of what they claim beyond their limit."""
+ROUNDS = 1000
+"""Most times that reporters are weighed against each other. With k needed a round takes at least
+1/(k - 1) of what fewer of them claim beyond their limit, so this is enough for k up to about 50;
+where it is not, each counts as if it were alone."""
+
+SETTLED = 20
+"""They are settled once a round takes less than 2**-20 of what each says."""
 
 NEVER = -1
 """Tick of what has not happened."""
@@ -122,22 +126,32 @@ def _fold(
                 part_tick[by] = tick
                 speakers[count] = i
                 count += 1
-        for _ in range(ROUNDS):
-            same = True
+        for turn in range(ROUNDS + 1):
             for j in range(count):
                 by, r = rows[speakers[j]].by_source, rows[speakers[j]].region
                 unit = alpha / (UNIT * _per(exposure[r], prior, normalise))
                 needed = 1 if tick <= confirmed_until[r] else min_sources
                 others = max(keep * G[r] - part[by], 0.0) + unit * float(said[r] - heard[by])
                 allowed[by] = _allowed(voice[by], others, part[by], unit, tau, needed)
-                same = same and allowed[by] == heard[by]
-            if same:
+            settled = True
+            for j in range(count):
+                by, r = rows[speakers[j]].by_source, rows[speakers[j]].region
+                if heard[by] - allowed[by] > heard[by] >> SETTLED:
+                    said[r] = NEVER  # weighed again, with all who speak of it
+                    settled = False
+            if settled:
                 break
+            for j in range(count):
+                by, r = rows[speakers[j]].by_source, rows[speakers[j]].region
+                if said[r] == NEVER:
+                    heard[by] = allowed[by]
+                    if turn == ROUNDS:
+                        unit = alpha / (UNIT * _per(exposure[r], prior, normalise))
+                        heard[by] = _allowed(voice[by], 0.0, part[by], unit, tau, min_sources)
             for j in range(count):
                 said[rows[speakers[j]].region] = 0
             for j in range(count):
                 by, r = rows[speakers[j]].by_source, rows[speakers[j]].region
-                heard[by] = allowed[by]
                 said[r] = min(said[r] + heard[by], MOST)
         for i in range(first, at):
             row = rows[i]
@@ -186,6 +200,15 @@ def _fold(
                 signals[row.region] -= 1
         trail += 1
     return at, trail, alive
+
+
+@kernel
+def _settle(part: Any, part_tick: Any, tick: int, keep: float) -> None:
+    """Bring reporters' parts of traces up to a tick."""
+    for by in range(part.size):
+        if part_tick[by] != NEVER:
+            part[by] *= keep ** float(tick - part_tick[by])
+            part_tick[by] = tick
 
 
 @kernel
@@ -319,8 +342,13 @@ class Fold:
         for region in regions:
             self.confirmed_until[region] = max(self.confirmed_until[region], until)
 
-    def wake(self) -> None:
-        """Step every region that has a field again: new settings may let a resting scar decay."""
+    def wake(self, keep: float) -> None:
+        """Get ready for new settings.
+
+        Every region that has a field is stepped again, since a resting scar may now decay; and
+        reporters' parts decay with `keep`, the old 1 - lambda, up to here.
+        """
+        _settle(self._part, self._part_tick, self.tick, keep)
         awake = np.flatnonzero((self.G > 0) | (self.H > 0))
         self._is_live[:] = False
         self._is_live[awake] = True

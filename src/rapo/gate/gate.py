@@ -57,7 +57,7 @@ class Gate(Reviewed):
     a lock; a writer thread logs them in groups. Reports and human actions return once they are
     durable. Safe to use from many threads.
 
-    >>> import tempfile, os
+    >>> import os, tempfile, warnings
     >>> folder = tempfile.mkdtemp()
     >>> with warnings.catch_warnings():
     ...     warnings.simplefilter("ignore")
@@ -90,6 +90,11 @@ class Gate(Reviewed):
             read_only: look at a gate that another process writes.
             clock: Unix seconds; for tests and simulations.
         """
+        if config is not None and not isinstance(config, GateConfig):
+            raise TypeError(
+                f"config must be a GateConfig, got {type(config).__name__}; "
+                "GateConfig.from_dict makes one of a dict"
+            )
         store = open_store(str(address), create=create, read_only=read_only)
         try:
             if store.last() == 0:
@@ -137,7 +142,9 @@ class Gate(Reviewed):
             ConflictError: the request was made before, with another body.
         """
         decision, draft = self._decide(regions, p, request_id, stimulus)
-        first = None if request_id is None else self._first(draft, decision.decision_id)
+        first = None
+        if request_id is not None:
+            first = self._first(draft, decision.decision_id, request_id)
         if first is None:
             try:
                 self._writer.put(Job(None, draft))
@@ -196,7 +203,7 @@ class Gate(Reviewed):
             decision = unpack_decision(made.body)
             foreign = set(names) - set(decision.ids())
             if foreign:
-                raise ValueError(f"{sorted(map(str, foreign))[0]!r} was not among the candidates")
+                raise ValueError(f"{min(foreign, key=str)!r} was not among the candidates")
             in_time = decision.tick + state.config.D > state.tick
             first = found.get(exposure_key(decision_id))
             if first is None:
@@ -274,24 +281,30 @@ class Gate(Reviewed):
         draft = Draft("Decision", now, decision_key(decision_id), digest, pack_decision(body))
         return decision, draft
 
-    def _first(self, draft: Draft, decision_id: str) -> Decision | None:
+    def _first(self, draft: Draft, decision_id: str, request_id: str) -> Decision | None:
         """The first answer to a request, in the log or on its way there; None if this is it."""
         key = str(draft.key)
         first: Draft | Event = self._asked.setdefault(key, draft)
+        # Also where another draft is on its way: it may itself be one that came again just now.
+        logged = self._logged(key)
+        if logged is not None:
+            if first is draft:
+                self._asked.pop(key, None)
+            first = logged
         if first is draft:
-            if self._outage:
-                return None  # no use to ask; it is looked for before it is logged
-            try:
-                logged = self.store.find([key])
-            except StoreError:
-                return None  # a log out of reach does not stop answers
-            if not logged:
-                return None
-            first = logged[key]
-            self._asked.pop(key, None)
+            return None
         if first.digest != draft.digest:
-            raise ConflictError("request_id was used with another body")
+            raise ConflictError(f"request_id {request_id!r} has another body")
         return self._again(unpack_decision(first.body), decision_id)
+
+    def _logged(self, key: str) -> Event | None:
+        """An event by its key; None also where the log is out of reach, which stops no answer."""
+        if self._outage:
+            return None  # no use to ask; it is looked for before it is logged
+        try:
+            return self.store.find([key]).get(key)
+        except StoreError:
+            return None
 
     def _again(self, body: DecisionBody, decision_id: str) -> Decision:
         """The first answer to a request that came again."""

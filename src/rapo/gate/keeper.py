@@ -112,18 +112,19 @@ class Keeper:
         self.flush()
         with self._lock:
             self._check_sure()
-            fresh = State(self.store.find)
-            _catch_up(fresh, self.store, self._state.position)
+            until, config = self._state.position, self.config.digest()
             live = self._state.field_hash()
-            found = {
-                "position": fresh.position,
-                "revision": fresh.revision,
-                "tick": fresh.tick,
-                "fields": live,
-                "replay": fresh.field_hash(),
-                "config": self.config.digest(),
-                "integrity": self.store.integrity(),
-            }
+        fresh = State(self.store.find)
+        _catch_up(fresh, self.store, until)  # without the lock: the gate goes on meanwhile
+        found = {
+            "position": fresh.position,
+            "revision": fresh.revision,
+            "tick": fresh.tick,
+            "fields": live,
+            "replay": fresh.field_hash(),
+            "config": config,
+            "integrity": self.store.integrity(),
+        }
         same = found["fields"] == found["replay"] and found["integrity"] == "ok"
         return {"ok": same, **found}
 
@@ -286,7 +287,8 @@ class Keeper:
     def _needs_tick(self) -> bool:
         """Whether time alone would change something."""
         state = self._state
-        ends = any(o["expires_at"] is not None for o in state.overrides.values())
+        overrides = list(state.overrides.values())  # at once: the writer may be adding to them
+        ends = any(o["expires_at"] is not None for o in overrides)
         return bool(ends or state.pending or state.fold.alive or state.traffic.now.decisions)
 
     def _idle(self) -> None:

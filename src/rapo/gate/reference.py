@@ -14,7 +14,7 @@ import numpy.typing as npt
 from rapo.core.memory import HarmMemory
 from rapo.gate.config import GateConfig
 from rapo.gate.events import Draft, Event
-from rapo.gate.fold import MOST, ROUNDS, UNIT, Rows
+from rapo.gate.fold import MOST, ROUNDS, SETTLED, UNIT, Rows
 from rapo.gate.state import Act
 
 Real = npt.NDArray[np.float64]
@@ -62,6 +62,9 @@ def fold(
         forgotten = max(forgotten, until - config.confirm_ticks)
         for region in () if act is None else (*act.confirmed, *(r for _, r in act.vouched)):
             vouched_until[region] = max(vouched_until[region], act.until if act else 0)
+        if act is not None and act.config is not None:
+            for pair, (part, then) in parts.items():
+                parts[pair] = part * (1 - config.params.lam) ** float(tick - then), tick
     sure = _agreed(rows, regions, forgotten, tick, config) | (tick <= vouched_until)
     return Fields(G, H, _psi(G, H, sure, config), sure)
 
@@ -112,15 +115,20 @@ def _harm(
             part, then = parts.get((region, source), (0.0, tick))
             parts[region, source] = part * (1 - p.lam) ** float(tick - then), tick
         k = 1 if vouched[region] else config.min_sources
-        for _ in range(ROUNDS if k > 1 and unit > 0 else 0):
-            said, before = min(sum(heard.values()), MOST), dict(heard)
-            for source in heard:
+        for turn in range(ROUNDS + 1 if k > 1 and unit > 0 else 0):
+            said = min(sum(heard.values()), MOST)
+            fewer: dict[int, int] = {}
+            alone: dict[int, int] = {}
+            for source, spoken in heard.items():
                 part = parts[region, source][0]
-                others = max((1 - p.lam) * G[region] - part, 0.0)
-                others += unit * float(said - before[source])
-                most = max(p.tau / k, others / (k - 1))
-                fits = part + unit * float(voice[source]) <= most
-                heard[source] = voice[source] if fits else int(max(most - part, 0.0) / unit)
+                others = max((1 - p.lam) * G[region] - part, 0.0) + unit * float(said - spoken)
+                for found, beside in ((fewer, others), (alone, 0.0)):
+                    most = max(p.tau / k, beside / (k - 1))
+                    fits = part + unit * float(voice[source]) <= most
+                    found[source] = voice[source] if fits else int(max(most - part, 0.0) / unit)
+            if all(n - fewer[source] <= n >> SETTLED for source, n in heard.items()):
+                break
+            heard = alone if turn == ROUNDS else fewer
         total = min(sum(heard.values()), MOST)
         harm[region] = min(float(total) / UNIT / per, config.cap_region)
         for source, count in heard.items():

@@ -19,7 +19,7 @@ class Reviewed(Keeper):
 
     def confirm(
         self,
-        reports: list[int] | None = None,
+        reports: list[int] | int | None = None,
         regions: list[Region] | None = None,
         *,
         reason: str = "",
@@ -31,7 +31,7 @@ class Reviewed(Keeper):
         Late and quarantined reports count from the next tick on.
         """
         return self._act("Confirm", dry_run, lambda state: acts.confirm(
-            state, reports=reports, regions=regions, reason=_reason(reason, dry_run), by=by
+            state, reports=_list(reports), regions=regions, reason=_reason(reason, dry_run), by=by
         ))  # fmt: skip
 
     def override(
@@ -86,9 +86,8 @@ class Reviewed(Keeper):
             by: who does it.
             dry_run: only show what would change.
         """
-        wanted = [reports] if isinstance(reports, int) else reports
         return self._act("Rollback", dry_run, lambda state: acts.rollback(
-            state, reports=wanted, source=source, start=start, end=end,
+            state, reports=_list(reports), source=source, start=start, end=end,
             reason=_reason(reason, dry_run), by=by,
         ))  # fmt: skip
 
@@ -138,6 +137,11 @@ class Reviewed(Keeper):
             return done, events
 
         return self._soon(work).result()  # type: ignore[no-any-return]
+
+
+def _list(reports: list[int] | int | None) -> list[int] | None:
+    """One report as a list of one."""
+    return [reports] if isinstance(reports, int) else reports
 
 
 def _reason(reason: str, dry_run: bool) -> str:

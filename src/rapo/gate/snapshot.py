@@ -22,7 +22,7 @@ from rapo.gate.registry import Registry
 from rapo.gate.state import Act, Fetch, Report, State
 from rapo.gate.traffic import Traffic
 
-FORMAT = 1
+FORMAT = 2
 """Raised when an older snapshot can no longer be read; the log then is folded afresh."""
 
 _FOLD_ARRAYS = (

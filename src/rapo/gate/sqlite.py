@@ -5,7 +5,6 @@ from __future__ import annotations
 import fcntl
 import os
 import sqlite3
-import threading
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -54,16 +53,20 @@ class SqliteStore:
         path = Path(address)
         if not path.exists() and (read_only or not create):
             raise FileNotFoundError(f"there is no gate at {address}; rapo gate init makes one")
+        if path.is_dir():
+            raise IsADirectoryError(f"{address} is a folder; name a file for the gate")
         if not path.parent.is_dir():
             raise FileNotFoundError(f"there is no folder {path.parent} for a gate")
         self._lock_file = None if read_only else _take_place(path)
-        self._reads = threading.local()
-        self._readers: list[sqlite3.Connection] = []
+        self._free: list[sqlite3.Connection] = []
+        """Readers that nobody uses at the moment."""
+        self._closed = False
         self._writer: sqlite3.Connection | None = None
         try:
             if not read_only:
                 self._writer = self._open_writer()
-            self._check(self._reader())
+            with self._lent() as reader:
+                self._check(reader)
         except BaseException:
             self.close()
             raise
@@ -77,7 +80,8 @@ class SqliteStore:
             )
         path = Path(self.address)
         if path.exists() and path.stat().st_size:
-            self._check_foreign(self._reader())  # closing a connection that may write changes files
+            with self._lent() as reader:  # closing a connection that may write changes files
+                self._check_foreign(reader)
         writer = sqlite3.connect(self.address, isolation_level=None, check_same_thread=False)
         try:
             writer.execute("PRAGMA journal_mode=WAL")
@@ -114,20 +118,36 @@ class SqliteStore:
                 f"{self.address} has schema {version}, this version of rapo reads {SCHEMA}"
             )
 
-    def _reader(self) -> sqlite3.Connection:
-        """This thread's own read-only connection; it never checkpoints."""
-        reader: sqlite3.Connection | None = getattr(self._reads, "connection", None)
-        if reader is None:
+    @contextmanager
+    def _lent(self) -> Iterator[sqlite3.Connection]:
+        """A read-only connection for one caller at a time; it never checkpoints.
+
+        There are as many as were ever in use at once, however many threads come and go.
+        """
+        try:
+            reader = self._free.pop()
+        except IndexError:
             uri = f"{Path(self.address).resolve().as_uri()}?mode=ro"
             reader = sqlite3.connect(uri, uri=True, isolation_level=None, check_same_thread=False)
-            self._reads.connection = reader
-            self._readers.append(reader)
-        return reader
+        try:
+            yield reader
+        finally:
+            self._free.append(reader)
+            if self._closed:
+                self._close_free()
+
+    def _close_free(self) -> None:
+        while self._free:
+            try:
+                self._free.pop().close()
+            except IndexError:  # another thread took the last one
+                return
 
     @contextmanager
     def _reading(self) -> Iterator[sqlite3.Connection]:
         try:
-            yield self._reader()
+            with self._lent() as reader:
+                yield reader
         except sqlite3.Error as error:
             raise StoreError(f"{self.address} cannot be read: {error}") from error
 
@@ -196,16 +216,21 @@ class SqliteStore:
         return row[0], np.frombuffer(data[: len(data) // ROW.itemsize * ROW.itemsize], ROW)
 
     def integrity(self) -> str:
-        """SQLite's own check of the file."""
+        """SQLite's own check of the file, and whether positions have no gap."""
         with self._reading() as reader:
-            return str(reader.execute("PRAGMA integrity_check").fetchone()[0])
+            found = str(reader.execute("PRAGMA integrity_check").fetchone()[0])
+            count, first, last = reader.execute(
+                "SELECT count(*), coalesce(min(position), 1), coalesce(max(position), 0) "
+                "FROM events"
+            ).fetchone()
+        if found == "ok" and (first != 1 or count != last):
+            return f"positions {first} to {last} hold {count} events: some are missing"
+        return found
 
     def close(self) -> None:
         """Close every connection, the writer last, and give the place up."""
-        for reader in self._readers:
-            reader.close()
-        self._readers = []
-        self._reads = threading.local()
+        self._closed = True
+        self._close_free()
         if self._writer is not None:
             self._writer.close()
             self._writer = None

@@ -58,11 +58,14 @@ class Act:
     vouched: tuple[tuple[int, int], ...] = ()
     """Reports that a reviewer vouched for, each with a region; void once the report is gone."""
 
-    def on(self, fold: Fold) -> None:
-        """Do it to a fold that has reached its tick; the caller goes on with the new settings."""
+    def on(self, fold: Fold, before: GateConfig) -> None:
+        """Do it to a fold that has reached its tick under the settings `before`.
+
+        The caller goes on with the new ones.
+        """
         fold.confirm((*self.confirmed, *(region for _, region in self.vouched)), self.until)
         if self.config is not None:
-            fold.wake()
+            fold.wake(1 - before.params.lam)
 
 
 class State:
@@ -180,7 +183,7 @@ class State:
             until = self.tick + self.config.confirm_ticks
             act = Act(self.tick, tuple(sorted(regions)), until, None, tuple(sorted(vouched)))
             self.acts.append(act)
-            act.on(self.fold)
+            act.on(self.fold, self.config)
             self.revision = event.position
 
     def _override(self, event: Event, data: dict[str, Any]) -> None:
@@ -214,9 +217,9 @@ class State:
             self.fold = Fold(int(data["created"]["tick"]))
             self.traffic.now.tick = self.fold.tick
         elif "config" in data:
-            self.config = GateConfig.from_dict(data["config"])
+            before, self.config = self.config, GateConfig.from_dict(data["config"])
             self.acts.append(Act(self.tick, config=self.config))
-            self.acts[-1].on(self.fold)
+            self.acts[-1].on(self.fold, before)
         if "mode" in data:
             self.mode, self.percent = data["mode"], data["percent"]
         for region, label in data.get("labels", []):
@@ -351,7 +354,7 @@ class State:
         for until, config, act in segments:
             self.fold.run(rows, until, config)
             if act is not None:
-                act.on(self.fold)
+                act.on(self.fold, config)
 
     def segments(self) -> Iterator[tuple[int, GateConfig, Act | None]]:
         """The fold in pieces: up to which tick, under which settings, what happens then."""

@@ -206,11 +206,12 @@ def reporters_table(found: list[Values]) -> Table:
     """Who reported, and what became of it."""
     return table(
         f"{len(found)} reporters",
-        ("source", ">reports", ">rolled back", ">regions", "signals", ">harm", ">in G",
+        ("source", ">reports", ">waiting", ">rolled back", ">regions", "signals", ">harm", ">in G",
          ">on confirmed", "last"),
         [
-            (r["source"], r["reports"], r["rolled_back"], r["regions"], r["signals"], r["harm"],
-             r["trace"], f"{r['agreed']:.0%}", clock_of(r["last_at"]))
+            (r["source"], r["reports"], r["waiting"], r["rolled_back"], r["regions"],
+             r["signals"], r["harm"], r["trace"],
+             "-" if r["agreed"] is None else f"{r['agreed']:.0%}", clock_of(r["last_at"]))
             for r in found[:MOST_ROWS]
         ],
     )  # fmt: skip

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from rapo.gate import audit, tables
 from rapo.gate.commands.session import BATCH, Db, Json, Name, TextIds, opened
-from rapo.gate.events import Event, unpack_decision
+from rapo.gate.events import plain_event
 from rapo.gate.words import region_of
 
 
@@ -98,25 +98,9 @@ def export(
         try:
             while events := gate.events(after, BATCH):
                 for event in events:
-                    stream.write(json.dumps(_plain(event), ensure_ascii=False) + "\n")
+                    stream.write(json.dumps(plain_event(event), ensure_ascii=False) + "\n")
                 after, count = events[-1].position, count + len(events)
         except BaseException:
             out.unlink()  # half a log looks like a whole one
             raise
     typer.echo(f"wrote {count} events to {out}")
-
-
-def _plain(event: Event) -> dict[str, Any]:
-    """An event as JSON has it."""
-    head = {"position": event.position, "kind": event.kind, "at": event.at}
-    if event.kind != "Decision":
-        return {**head, **{k: v for k, v in event.data().items() if k not in head}, **(
-            {"exposed_at": event.data()["at"]} if event.kind == "HarmReport" else {}
-        )}  # fmt: skip
-    body = unpack_decision(event.body)
-    return {
-        **head, "decision_id": (event.key or "").partition("\x1f")[2], "regions": body.ids(),
-        "p": body.p.tolist(), "psi": body.psi.tolist(), "served": body.served.tolist(),
-        "tick": body.tick, "revision": body.revision,
-        "mode": "enforce" if body.enforced else "shadow", "stimulus": body.stimulus,
-    }  # fmt: skip

@@ -41,7 +41,8 @@ def init(
         print(f"{scope} {key}")
     for warning in heard:
         _note(warning.message)
-    typer.echo(f"made {db} in shadow mode; `rapo gate mode enforce` applies it", err=True)
+    following = "`rapo gate mode enforce --reason …` applies it"
+    typer.echo(f"made {db} in shadow mode; {following}", err=True)
     if key_file is not None:
         typer.echo(f"wrote {key_file}; the keys above are not kept anywhere", err=True)
 
@@ -78,13 +79,16 @@ def serve(
     key_file: Annotated[Path, typer.Option(help="What `rapo gate init` wrote.")],
     port: Annotated[int, typer.Option(min=0, max=65535, help="Port; 0 for a free one.")] = 8080,
     host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
+    metrics_need_key: Annotated[
+        bool, typer.Option("--metrics-need-key", help="Ask for a review key at /metrics.")
+    ] = False,
 ) -> None:
     """Serve the HTTP API and the reviewer's page."""
     service = _service("serve")
     with warnings.catch_warnings():
         warnings.simplefilter("always")
         warnings.showwarning = _note
-        service.serve(db, key_file, host, port)
+        service.serve(db, key_file, host, port, metrics_need_key=metrics_need_key)
 
 
 def _note(message: Warning | str, *_: Any, **__: Any) -> None:

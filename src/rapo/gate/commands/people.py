@@ -1,4 +1,4 @@
-"""What people do to a gate: each act needs a reason, and most can be tried out dry."""
+"""What people do to a gate: each act needs a reason, and can be tried out dry."""
 
 from __future__ import annotations
 
@@ -46,13 +46,16 @@ def mode(
     percent: Annotated[float, typer.Option(help="Share of decisions to enforce.")] = 100.0,
     reason: Reason = "",
     by: By = "",
+    dry_run: DryRun = False,
 ) -> None:
     """Compute and log only (shadow), or serve the gated law (enforce)."""
-    needs_reason(reason)
+    needs_reason(reason, dry_run)
     with opened(db, write=True) as gate:
-        effect = gate.set_mode(mode, percent, reason=reason, by=by or login())
+        effect = gate.set_mode(
+            mode, percent, reason=reason or "dry run", by=by or login(), dry_run=dry_run
+        )
     share = f" {percent:g}% of decisions" if mode == "enforce" else ""
-    typer.echo(f"{mode}{share}: event {effect.event}")
+    typer.echo(f"{mode}{share}: {_logged(effect)}")
 
 
 def override(
@@ -131,17 +134,20 @@ def label(
     sensitive: Annotated[str | None, typer.Option(help="yes or no.")] = None,
     reason: Reason = "",
     by: By = "",
+    dry_run: DryRun = False,
     text_ids: TextIds = False,
 ) -> None:
     """Label a region for audits and outcomes; replaces its earlier label."""
-    needs_reason(reason)
+    needs_reason(reason, dry_run)
     values = {"group": group, "topic": topic, "sensitive": sensitive}
     given = {name: value for name, value in values.items() if value is not None}
     if not given:
         raise ValueError("a label needs --group, --topic or --sensitive")
     with opened(db, write=True) as gate:
-        effect = gate.label({region_of(region, text_ids): given}, reason=reason, by=by or login())
-    typer.echo(f"event {effect.event}")
+        effect = gate.label(
+            {region_of(region, text_ids): given}, reason=reason, by=by or login(), dry_run=dry_run
+        )
+    typer.echo(_logged(effect))
 
 
 def configure(
@@ -170,7 +176,8 @@ def _print_effect(effect: Effect, what: str, as_json: bool) -> None:
         typer.echo(f"{what}: {effect.reports} reports taken out, no region changes")
     else:
         typer.echo(f"{what}: no region {'would change' if effect.dry_run else 'changed'}")
-    if effect.dry_run:
-        typer.echo("a dry run: nothing was done")
-    else:
-        typer.echo(f"event {effect.event}")
+    typer.echo(_logged(effect))
+
+
+def _logged(effect: Effect) -> str:
+    return "a dry run: nothing was done" if effect.dry_run else f"event {effect.event}"

@@ -100,6 +100,7 @@ def _figures(state: State) -> dict[str, tuple[str, float]]:
         "gating_tv": ("Mean total variation of a decision, last tick.", last.tv / decisions),
         "floor_share": ("Share of regions at psi_min, last tick.", last.floored / regions),
         "saturated_share": ("Share of decisions without a way out.", last.saturated / decisions),
+        "unknown": ("Candidates of regions not known before, last tick.", last.unknown),
         "review_queue": ("Reports that wait for a reviewer.", len(state.review)),
         "bands_left": ("Bands that the last tick left.", len(state.bands_left)),
     }

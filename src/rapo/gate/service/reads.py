@@ -9,7 +9,7 @@ from typing import Any
 from starlette.responses import Response
 
 from rapo.gate import audit
-from rapo.gate.events import Event, unpack_decision
+from rapo.gate.events import plain_event
 from rapo.gate.gate import Gate
 from rapo.gate.service.metrics import CONTENT_TYPE, Metrics
 from rapo.gate.service.operation import Call, Operation, Query, as_json
@@ -137,20 +137,3 @@ def _page(gate: Gate, after: int, limit: int) -> Callable[[], Response]:
         return as_json({"events": found, "next": last})
 
     return page
-
-
-def plain_event(event: Event) -> dict[str, Any]:
-    """An event as JSON has it, decisions decoded; a report's own `at` is `exposed_at`."""
-    head = {"position": event.position, "kind": event.kind, "at": event.at}
-    if event.kind == "Decision":
-        body = unpack_decision(event.body)
-        return {
-            **head, "decision_id": (event.key or "").partition("\x1f")[2], "regions": body.ids(),
-            "p": body.p.tolist(), "psi": body.psi.tolist(), "served": body.served.tolist(),
-            "tick": body.tick, "revision": body.revision,
-            "mode": "enforce" if body.enforced else "shadow", "stimulus": body.stimulus,
-        }  # fmt: skip
-    data = event.data()
-    if event.kind == "HarmReport":
-        head["exposed_at"] = data["at"]
-    return {**{name: value for name, value in data.items() if name not in head}, **head}

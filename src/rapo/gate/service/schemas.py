@@ -179,7 +179,7 @@ ANSWERS: dict[str, Schema] = {
     "Regions": _answer(regions=_list(_ref("Region")), known=_INTEGER, revision=_INTEGER),
     "Chain": _answer(
         region=_ref("Region"), reports=_list(_OBJECT), reports_in_all=_INTEGER, course=_OBJECT,
-        decisions=_list(_OBJECT),
+        due=_list(_OBJECT), decisions=_list(_OBJECT),
     ),
     "Explanation": _answer(
         decision_id=_TEXT, position=_INTEGER, at=_NUMBER, mode=_TEXT, applied=_TRUTH,

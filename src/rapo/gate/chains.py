@@ -1,0 +1,291 @@
+"""Why: from reports to fields to decisions, for one region or one decision.
+
+Pure functions of a state and its log; they change nothing. All answers are plain values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import islice
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from rapo.gate.events import Region, decision_key, unpack_decision
+from rapo.gate.fold import UNIT, Fold
+from rapo.gate.state import Report, State
+from rapo.gate.store import Store
+
+Values = dict[str, Any]
+
+MOST_TICKS = 20_000
+"""Ticks of a region's course that are looked at one by one, the newest ones."""
+DECISIONS_SEARCHED = 2000
+"""Newest decisions that are searched for those that a region changed."""
+DUE_SEARCHED = 500
+"""Newest reports that have not counted yet that are searched for a region."""
+
+
+def region_view(state: State, region: Region) -> Values:
+    """Everything about one region.
+
+    Raises:
+        LookupError: no decision ever had it.
+    """
+    return region_views(state, [_number(state, region)])[0]
+
+
+def region_views(state: State, numbers: Sequence[int]) -> list[Values]:
+    """Everything about some regions, by their numbers."""
+    fold, traffic, config = state.fold, state.traffic, state.config
+    psi, sure = state.psi(), fold.conductance(config)[1]
+    views = []
+    for i in numbers:
+        expires = None
+        if config.scar_ticks is not None and fold.H[i] > 0:
+            expires = (int(fold.grown[i]) + config.scar_ticks) * config.tick_seconds
+        views.append({
+            "region": state.regions.names[i],
+            "G": float(fold.G[i]),
+            "H": float(fold.H[i]),
+            "psi": float(psi[i]),
+            "confirmed": bool(sure[i]),
+            "sources": int(fold.sources[i]),
+            "signals": int(fold.signals[i]),
+            "scar_expires_at": expires,
+            "override": state.overrides.get(i),
+            "allowed": state.allowed.get(i),
+            "label": state.labels.get(i, {}),
+            "proposed": float(traffic.proposed[i]),
+            "gated": float(traffic.gated[i]),
+            "served": float(traffic.served[i]),
+        })  # fmt: skip
+    return views
+
+
+def course(state: State, region: Region, points: int = 300) -> Values:
+    """G and H of a region from its first report to now, at up to `points` ticks.
+
+    Returns:
+        `at` (Unix seconds), `G`, `H`, lists of one length; empty if nothing was reported.
+    """
+    number = _number(state, region)
+    rows = state.ledger.rows
+    mine = rows["tick"][rows["region"] == number]
+    if not mine.size:
+        return {"at": [], "G": [], "H": []}
+    first = max(int(mine[0]) - 1, state.fold.start)
+    ticks = np.unique(np.linspace(first, state.tick, points).astype(np.int64))
+    G, H = _watched(state, number, ticks)
+    seconds = state.config.tick_seconds
+    return {"at": [float(t) * seconds for t in ticks], "G": G.tolist(), "H": H.tolist()}
+
+
+def chain(state: State, store: Store, region: Region, limit: int = 50) -> Values:
+    """From reports to decisions: report, exposure, weight, dG, dH, and what it changed.
+
+    Returns:
+        `region` (its view), `reports` (the newest `limit`, with the trace and the scar that each
+        added), `due` (those that have not counted yet), `course`, and `decisions`: the newest
+        that the region changed, with its share before and after.
+    """
+    number = _number(state, region)
+    reports = _reports_of(state, number, state.tick)
+    reports.sort(key=lambda r: (-r["tick"], -r["report_id"]))
+    return {
+        "region": region_view(state, region),
+        "reports": _with_log(store, reports[:limit]),
+        "reports_in_all": len(reports),
+        "due": _due(state, region, limit),
+        "course": course(state, region),
+        "decisions": _decisions_of(store, region, limit),
+    }
+
+
+def explain(state: State, store: Store, decision_id: str, limit: int = 10) -> Values:
+    """How much a decision was changed, and by which reports.
+
+    Raises:
+        LookupError: there is no such decision.
+    """
+    key = decision_key(decision_id)
+    event = store.find([key]).get(key)
+    if event is None:
+        raise LookupError(f"decision_id {decision_id!r} is of no decision of this gate")
+    body = unpack_decision(event.body)
+    p, q = body.p / body.p.sum(), body.gated
+    ids = body.ids()
+    moved: dict[Region, list[float]] = {}
+    for name, before, after, psi in zip(ids, p, q, body.psi, strict=True):
+        entry = moved.setdefault(name, [0.0, 0.0, float(psi)])
+        entry[0] += float(before)
+        entry[1] += float(after)
+    gated = sorted((n for n in moved if moved[n][2] < 1), key=lambda n: moved[n][1] - moved[n][0])
+    regions = []
+    for name in gated[:limit]:
+        number = state.regions.number(name)
+        because = _reports_of(state, number, body.tick) if number >= 0 else []
+        because.sort(key=lambda r: -r["share"])
+        regions.append({
+            "region": name,
+            "psi": moved[name][2],
+            "before": moved[name][0],
+            "after": moved[name][1],
+            "because_of": _with_log(store, because[:limit]),
+            "reports_in_all": len(because),
+            "override": state.overrides.get(number),
+        })  # fmt: skip
+    return {
+        "decision_id": decision_id,
+        "position": event.position,
+        "at": event.at,
+        "mode": "enforce" if body.enforced else "shadow",
+        "applied": body.enforced,
+        "revision": body.revision,
+        "candidates": len(ids),
+        "total_variation": float(np.abs(p - q).sum() / 2),
+        "passed": body.passed,
+        "stimulus": body.stimulus,
+        "regions": regions,
+        "regions_gated": len(gated),
+    }
+
+
+def _number(state: State, region: Region) -> int:
+    number = state.regions.number(region)
+    if number < 0:
+        raise LookupError(f"region {region!r} is not known: no decision ever had it")
+    return number
+
+
+def _watched(
+    state: State, region: int, ticks: npt.NDArray[np.int64]
+) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+    """G and H of a region after each of `ticks` (ascending): the fold once more, with stops."""
+    rows = state.ledger.rows.copy()  # the fold notes dG in its rows
+    fold = Fold(state.fold.start)
+    G, H = np.zeros(ticks.size), np.zeros(ticks.size)
+    stops = iter(enumerate(ticks.tolist()))
+    following = next(stops, None)
+    for until, config, act in state.segments():
+        fold.grow(*state.sizes())
+        while following is not None and following[1] <= until:
+            fold.run(rows, following[1], config)
+            G[following[0]], H[following[0]] = fold.G[region], fold.H[region]
+            following = next(stops, None)
+        fold.run(rows, until, config)
+        if act is not None:
+            act.on(fold, config)
+    return G, H
+
+
+def _reports_of(state: State, region: int, until: int) -> list[Values]:
+    """Reports on a region that counted by a tick, with what each added to G and H by then.
+
+    A scar grows by `eta (G - tau)`; each report has the share of that growth that it had in G.
+    """
+    rows = state.ledger.rows
+    mine = rows[(rows["region"] == region) & (rows["tick"] <= until)]
+    if not mine.size:
+        return []
+    last = int(mine["tick"][-1])
+    first = max(int(mine["tick"][0]), until - MOST_TICKS)
+    ticks = np.arange(first - 1, max(until, last) + 1)
+    G, H = _watched(state, region, ticks)
+    delta, keep = state.config.params.delta, 1 - state.config.params.lam
+    grown = np.maximum(0, np.diff(H, prepend=0.0) + (1 - delta) * np.concatenate(([0.0], H[:-1])))
+    before = np.concatenate(([0.0], G[:-1]))
+    rate = np.divide(grown, before, out=np.zeros_like(grown), where=before > 0)
+    onward = np.zeros(ticks.size + 1)  # scar per unit of trace present when a tick begins
+    for i in range(ticks.size - 1, -1, -1):
+        onward[i] = rate[i] + keep * onward[i + 1]
+    index = mine["tick"] - ticks[0] + 1
+    inside = index >= 1
+    dH = np.where(inside, mine["dG"] * onward[np.clip(index, 0, ticks.size)], 0.0)
+    trace = mine["dG"] * keep ** (until - mine["tick"]).astype(float)
+    weight = state.config.params.w_G * trace + state.config.params.w_H * dH
+    total = weight.sum() or 1.0
+    return [_counted(state, row, *x) for row, *x in zip(mine, dH, trace, weight / total)]  # noqa: B905
+
+
+def _counted(state: State, row: Any, dH: float, trace: float, share: float) -> Values:
+    return {
+        "report_id": int(row["report"]),
+        "source": state.sources.names[row["source"]],
+        "signal": state.signals.names[row["signal"]],
+        "at": float(row["at"]),
+        "tick": int(row["tick"]),
+        "harm_here": float(row["amount"] / UNIT),
+        "exposure": float(row["exposure"] / UNIT),
+        "dG": float(row["dG"]),
+        "dH": float(dH),
+        "G_left": float(trace),
+        "share": float(share),
+        "rolled_back": bool(row["rolled_back"]),
+        "counts": bool(row["use"]),
+    }
+
+
+def _with_log(store: Store, reports: list[Values]) -> list[Values]:
+    """Reports with what was sent: harm, decision, weight of the region."""
+    for report in reports:
+        found = store.read(report["report_id"] - 1, 1)
+        sent = found[0].data() if found and found[0].position == report["report_id"] else {}
+        report["harm"] = sent.get("harm")
+        report["key"] = sent.get("key")
+        report["decision_id"] = sent.get("decision_id")
+        harm = sent.get("harm") or 0
+        report["weight"] = report["harm_here"] / harm if harm else None
+    return reports
+
+
+def _decisions_of(store: Store, region: Region, limit: int) -> list[Values]:
+    """The newest decisions that a region's psi changed."""
+    found: list[Values] = []
+    for event in store.read(0, DECISIONS_SEARCHED, ("Decision",), newest=True):
+        body = unpack_decision(event.body)
+        if body.passed == 1.0 or isinstance(body.regions, list) != isinstance(region, str):
+            continue
+        here = np.array([r == region for r in body.ids()]) if isinstance(region, str) else (
+            np.asarray(body.regions) == region
+        )  # fmt: skip
+        if not here.any():
+            continue
+        before, after = body.p[here].sum() / body.p.sum(), body.gated[here].sum()
+        found.append({
+            "decision_id": (event.key or "").partition("\x1f")[2],
+            "at": event.at,
+            "psi": float(body.psi[here][0]),
+            "before": float(before),
+            "after": float(after),
+            "applied": body.enforced,
+        })  # fmt: skip
+        if len(found) == limit:
+            break
+    return found
+
+
+def _due(state: State, region: Region, limit: int) -> list[Values]:
+    """The newest reports on a region that have not counted yet."""
+    reports = (r for tick in sorted(state.pending, reverse=True) for r in state.pending[tick][::-1])
+    found = []
+    for report in islice(reports, DUE_SEARCHED):
+        if not report.rolled_back and region in state.attribution(report, 2**62)[0]:
+            counts_at = (report.tick + state.config.D) * state.config.tick_seconds
+            found.append({**waiting_report(report, "its tick"), "counts_at": counts_at})
+    return found[:limit]
+
+
+def waiting_report(report: Report, why: str) -> Values:
+    """A report that has not counted."""
+    return {
+        "report_id": report.position,
+        "waits_for": why,
+        "source": report.source,
+        "signal": report.signal,
+        "at": report.at,
+        "harm": report.harm,
+        "decision_id": report.decision_id,
+        "regions": report.regions or [],
+    }
