@@ -206,7 +206,8 @@ def _reports_of(state: State, region: int, until: int) -> list[Values]:
     trace = mine["dG"] * keep ** (until - mine["tick"]).astype(float)
     weight = state.config.params.w_G * trace + state.config.params.w_H * dH
     total = weight.sum() or 1.0
-    return [_counted(state, row, *x) for row, *x in zip(mine, dH, trace, weight / total)]  # noqa: B905
+    added = zip(mine, dH, trace, weight / total, strict=True)
+    return [_counted(state, *each) for each in added]
 
 
 def _counted(state: State, row: Any, dH: float, trace: float, share: float) -> Values:

@@ -76,16 +76,7 @@ def _fold(
             if tick == until:
                 break
         tick += 1
-        while trail < n and rows[trail].tick <= tick - window:
-            row = rows[trail]
-            if row.use and not row.bystander:
-                if last_source[row.by_source] == row.tick:
-                    last_source[row.by_source] = NEVER
-                    sources[row.region] -= 1
-                if last_signal[row.by_signal] == row.tick:
-                    last_signal[row.by_signal] = NEVER
-                    signals[row.region] -= 1
-            trail += 1
+        trail = _expire(rows, trail, tick - window, sources, signals, last_source, last_signal)
         first = at
         while at < n and rows[at].tick == tick:
             if rows[at].use:
@@ -189,7 +180,17 @@ def _fold(
                 is_live[r] = False
         alive = kept
     # what expires while nothing lives: a later tick must not find it counted
-    while trail < n and rows[trail].tick <= until - window:
+    trail = _expire(rows, trail, until - window, sources, signals, last_source, last_signal)
+    return at, trail, alive
+
+
+@kernel
+def _expire(
+    rows: Any, trail: int, until: int, sources: Any, signals: Any, last_source: Any,
+    last_signal: Any,
+) -> int:  # fmt: skip
+    """Forget agreement of reports up to the tick `until`; returns the next row to expire."""
+    while trail < rows.shape[0] and rows[trail].tick <= until:
         row = rows[trail]
         if row.use and not row.bystander:
             if last_source[row.by_source] == row.tick:
@@ -199,7 +200,7 @@ def _fold(
                 last_signal[row.by_signal] = NEVER
                 signals[row.region] -= 1
         trail += 1
-    return at, trail, alive
+    return trail
 
 
 @kernel
