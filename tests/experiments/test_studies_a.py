@@ -160,7 +160,9 @@ def test_tradeoff_numbers(tmp_path):
 
 def test_tradeoff_claims(tmp_path):
     told = section(tradeoff, PRESET, tmp_path)
-    assert [claim.verdict for claim in told.claims] == [HOLDS] * 4
+    assert [claim.verdict for claim in told.claims] == [HOLDS] * 5
+    odds = next(c for c in told.claims if "OddsRatio" in c.statement)
+    assert odds.ours.startswith("0.9") and odds.ours.endswith("n = 18")  # 9 choices, 2 graphs
     fall, cost, *_ = told.claims
     # (0.60 - 0.30) / 2 = 0.150 below the knee, (0.30 - 0.27) / 1.5 = 0.020 above
     assert "by 0.150 a unit of w_H below 2.5, by 0.020 above" in fall.ours
@@ -172,7 +174,8 @@ def test_without_values_around_the_knee_nothing_is_claimed_of_it(tmp_path):
     preset = replace(PRESET, w_H=(0.5, 2.0), retrained=(), methods=("GE", "RAPO"), thresholds=())
     told = section(tradeoff, preset, tmp_path)
     assert [claim.statement for claim in told.claims] == [
-        "RAPO's curve is better than stationary methods and shields"
+        "RAPO's curve is better than stationary methods and shields",
+        "OddsRatio correlates with RAG within RAPO's runs, over all constants of the sweeps",
     ]
     assert "shield_tuning" not in told.files and len(told.tables) == 2
 

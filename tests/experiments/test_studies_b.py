@@ -11,7 +11,13 @@ from rapo.cascade.generate import generate
 from rapo.cascade.setting import EXPOSURE, REPLAY, Setting
 from rapo.envs.vector import GraphDiffusionVectorEnv
 from rapo.experiments.presets import SMOKE
-from rapo.experiments.studies import mechanism, mechanism_measures, motivation, table1
+from rapo.experiments.studies import (
+    mechanism,
+    mechanism_correlation,
+    mechanism_measures,
+    motivation,
+    table1,
+)
 from rapo.experiments.studies.section import DIFFERS, HOLDS, Store
 from rapo.experiments.throttle import UNTHROTTLED, Throttle, ThrottledRun, run_throttled
 
@@ -22,12 +28,14 @@ TWO = replace(SMOKE, graph_seeds=(0, 1), episodes=4)
 
 def episodes_of(name, seed):
     """Four episodes of a method: RAPO contracts and is suppressed, the others replay in full."""
-    rapo, bent = name == "RAPO", name in ("RAPO", "off@rep")
+    rapo = name.startswith("RAPO")
+    bent = rapo or name == "off@rep"
     spread = np.array([0.0, 0.1, 0.2, 0.3]) + 0.01 * seed
     odds = 0.3 + spread if rapo else np.ones(4)
     inside = 1.0 if bent else 4.0
     out = {
         "episode": [0, 1, 2, 3],
+        "stimulus": [1, 2, 3, 4],
         "RAG": (0.2 + spread if rapo else np.ones(4)),
         "AUC_R": np.ones(4),
         "SM_R": (0.1 + spread[::-1] if rapo else np.ones(4)),
@@ -82,7 +90,7 @@ def write(root, preset, change=lambda name, seed, episodes, curves: None):
     for task in mechanism.plan(preset):
         name, seed = task.name, task.policy.config.graph_seed
         episodes, curves = episodes_of(name, seed), curves_of(name)
-        episodes = {k: np.array(v, float)[: preset.episodes] for k, v in episodes.items()}
+        episodes = {k: np.resize(np.array(v, float), task.episodes) for k, v in episodes.items()}
         change(name, seed, episodes, curves)
         content = {
             "key": task.key, "seconds": 1.0, "training": None,
@@ -118,9 +126,9 @@ def claim(section, words):
 # Mechanism: what the pieces say
 
 
-def test_plan_runs_nothing_that_table_1_does_not():
+def test_plan_adds_only_repeats_of_rapo_to_table_1():
     keys = [{task.key for task in study.plan(SMOKE)} for study in (mechanism, table1)]
-    assert keys[0] < keys[1]
+    assert keys[0] - keys[1] == {task.key for task in mechanism_correlation.repeated(SMOKE)}
 
 
 def test_pooled_std_is_that_of_all_episodes(tmp_path):
@@ -213,14 +221,44 @@ def test_depth_of_a_quarter_at_a_half_is_two(tmp_path):
     assert depth["depth"].tolist() == pytest.approx([2.0, 2.0])
 
 
+def often_of(store):
+    return store.frame(mechanism_correlation.repeated(store.preset))
+
+
 def test_correlations_by_hand(tmp_path):
-    found = mechanism_measures.correlations(frames_of(pieces_of(write(tmp_path, TWO))))
+    store = write(tmp_path, TWO)
+    found = mechanism_correlation.correlations(frames_of(pieces_of(store)), often_of(store))
     table = found.set_index(["metric", "level"])
     assert table.loc[("RAG", "episodes"), "r"] == pytest.approx(1.0)
     assert table.loc[("RAG", "episodes"), "n"] == 8
     assert table.loc[("SM_R", "episodes within graphs"), "r"] == pytest.approx(-1.0)
     assert np.isnan(table.loc[("RAG", "graph means"), "r"])  # two graphs are too few
     assert table.loc[("RAG", "graph means of all methods"), "n"] == 8  # four methods, no twin
+    assert table.loc[("RAG", "stimulus means"), "n"] == 8  # four stimuli on two graphs
+    assert table.loc[("SM_R", "stimulus means"), "r"] == pytest.approx(-1.0, abs=0.02)
+    assert table.loc[("RAG", "episodes"), "chance"] == pytest.approx(0.0, abs=1e-12)
+
+
+def test_chance_is_what_a_stimulus_leaves_open():
+    rng = np.random.default_rng(0)
+    graph, stimulus = np.repeat([0, 1], 4000), np.tile(np.arange(20), 400)
+    own, noise = rng.normal(size=(2, 20)), 2 * rng.normal(size=8000)
+    frame = pd.DataFrame(
+        {"graph_seed": graph, "stimulus": stimulus, "RAG": own[graph, stimulus] + noise}
+    )
+    share = 4 / (4 + own.var())
+    assert mechanism_correlation.chance(frame, "RAG") == pytest.approx(share, abs=0.02)
+    assert np.isnan(mechanism_correlation.chance(frame[:20], "RAG"))  # each stimulus once
+
+
+def test_a_stimulus_that_came_once_has_no_mean():
+    frame = pd.DataFrame(
+        {"graph_seed": 0, "stimulus": [1, 1, 2], "OddsRatio": [0.2, 0.4, 1.0],
+         "RAG": [1.0, 3.0, 5.0], "AUC_R": 1.0, "SM_R": 1.0}
+    )  # fmt: skip
+    means = mechanism_correlation.stimulus_means(frame)
+    assert means.index.tolist() == [(0, 1)]
+    assert means.loc[(0, 1), "OddsRatio"] == pytest.approx(0.3) and means.loc[(0, 1), "RAG"] == 2
 
 
 def test_sustained_compares_the_halves_after_the_start(tmp_path):
@@ -288,7 +326,9 @@ def test_suppression_that_nothing_explains_breaks_the_corollary(tmp_path):
 
 def test_one_graph_has_no_intervals(tmp_path):
     section = mechanism.analyse(write(tmp_path, replace(TWO, graph_seeds=(0,))))
-    assert set(section.files["mechanism_correlation"]["level"]) == {"episodes"}
+    assert set(section.files["mechanism_correlation"]["level"]) == {
+        "episodes", "stimulus means",
+    }  # fmt: skip
     assert "[" not in claim(section, "mean odds ratio").ours
     assert not any("over graph means" in c.statement for c in section.claims)
 

@@ -11,7 +11,6 @@ from rapo.cascade.setting import DECAY, EXPOSURE, REPLAY
 from rapo.experiments.paper import (
     ACTIVITY_KEPT,
     CONTAINMENT,
-    ODDS_RAG_CORRELATION,
     ODDS_RATIO,
     TABLE1,
 )
@@ -20,7 +19,6 @@ from rapo.experiments.studies.mechanism_measures import (
     BASE,
     CONTRACTED,
     CONTROL,
-    GOAL,
     LOW_SHIFT,
     RAPO,
     SHIFTED,
@@ -170,29 +168,6 @@ def _shift_claims(of: Rows) -> list[Claim]:
                 f"{shift:.2f}",
                 HOLDS if small and of[RAPO]["replay"] == "suppressed" else DIFFERS,
                 f"its policy under P0, with the shift alone: {alone} replay",
-            )
-        )
-    return claims
-
-
-def correlation_claims(found: pd.DataFrame) -> list[Claim]:
-    """The correlation of OddsRatio with RAG."""
-    claims = []
-    table = {(row["metric"], row["level"]): row for row in found.to_dict("records")}
-    for level in ("episodes", "graph means"):
-        if ("RAG", level) not in table:
-            continue
-        row, inside = table["RAG", level], table["SM_R", level]
-        claims.append(
-            Claim(
-                "Odds contraction",
-                f"OddsRatio correlates with RAG within RAPO's runs, over {level}",
-                f"{ODDS_RAG_CORRELATION:.2f}, p < 1e-5",
-                f"{row['r']:.2f} [{row['low']:.2f}, {row['high']:.2f}], p = {row['p']:.1e}, "
-                f"n = {row['n']:.0f}",
-                HOLDS if row["r"] >= GOAL else DIFFERS,
-                f"with SM-R it is {inside['r']:.2f}: OddsRatio is about V_sens, RAG about the peak "
-                "of all nodes",
             )
         )
     return claims

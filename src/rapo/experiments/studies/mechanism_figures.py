@@ -8,9 +8,8 @@ import numpy as np
 import pandas as pd
 
 from rapo.cascade.setting import REPLAY
-from rapo.experiments.paper import (
-    ODDS_RATIO,
-)
+from rapo.experiments.paper import ODDS_RATIO
+from rapo.experiments.studies.mechanism_correlation import stimulus_means
 from rapo.experiments.studies.mechanism_measures import (
     BASE,
     CONTROL,
@@ -22,7 +21,6 @@ from rapo.experiments.studies.mechanism_measures import (
     in_phase,
     pooled,
 )
-from rapo.rsd.statistics import by_unit
 
 
 def _band(ax: Any, curve: pd.DataFrame, colour: str, label: str, style: Any = "-") -> None:
@@ -32,7 +30,7 @@ def _band(ax: Any, curve: pd.DataFrame, colour: str, label: str, style: Any = "-
     ax.fill_between(x, low.clip(lower=0), high, color=colour, alpha=0.15, lw=0)
 
 
-def odds_figure(pieces: Pieces, frames: Frames) -> Any:
+def odds_figure(pieces: Pieces, frames: Frames, often: pd.DataFrame | None) -> Any:
     """Odds ratio over Replay, and against RAG within RAPO."""
     from rapo.experiments.studies.drawing import COLOURS, new_figure, tidy
 
@@ -51,11 +49,13 @@ def odds_figure(pieces: Pieces, frames: Frames) -> Any:
              xlim=(0, horizons_of(pieces[TWIN])[REPLAY]))  # fmt: skip
     left.set_title("Harmful entry is contracted throughout Replay", fontsize=11.5)
     left.legend(frameon=False, fontsize=9, loc="center right", bbox_to_anchor=(1, 0.72))
-    if RAPO in frames:
-        rapo = frames[RAPO]
-        right.plot(rapo["OddsRatio"], rapo["RAG"], ".", color=COLOURS[RAPO], alpha=0.45, ms=6)
-        odds, gain = by_unit(rapo, "OddsRatio"), by_unit(rapo, "RAG")
-        right.plot(odds, gain, "o", mfc="none", mec="#1F2430", mew=1.4, ms=8)
+    if often is not None:
+        rapo, means = frames[RAPO], stimulus_means(often)
+        right.plot(rapo["OddsRatio"], rapo["RAG"], ".", color=COLOURS[RAPO], alpha=0.35, ms=5,
+                   label="an episode")  # fmt: skip
+        right.plot(means["OddsRatio"], means["RAG"], "o", mfc="none", mec="#1F2430", mew=1.0,
+                   ms=4.5, label="mean of a stimulus")  # fmt: skip
+        right.legend(frameon=False, fontsize=9, loc="upper left")
     right.set(xlabel="OddsRatio (mean over Replay)", ylabel="RAG")
     right.set_title("Contraction and replay within RAPO's runs", fontsize=11.5)
     tidy(left)

@@ -11,7 +11,7 @@ import pandas as pd
 
 from rapo.cascade.setting import EXPOSURE, PHASES, REPLAY
 from rapo.experiments.tasks import Piece
-from rapo.rsd.statistics import by_unit, correlation, mean_interval
+from rapo.rsd.statistics import by_unit, mean_interval
 
 RAPO, BASE, CONTROL, TWIN = "RAPO", "GE", "PM-ST", "P0-twin"
 MARGIN = 0.15
@@ -22,8 +22,6 @@ LOW_SHIFT = 0.1
 """ASD up to which RAPO's counts as low; the paper gives no number."""
 CONTRACTED = 0.95
 """Odds ratio below which the kernel counts as deformed."""
-GOAL = 0.8
-"""Correlation that counts as the paper's."""
 SUSTAINED = 0.8
 """Share of its early activity that a cascade outside V_sens has to keep late in Replay."""
 
@@ -178,41 +176,6 @@ def sustained(pieces: Sequence[Piece]) -> float:
     step = reach["step"].to_numpy()
     early = _mean(outside[(step >= start) & (step < half)])
     return _mean(outside[step >= half]) / early if early > 0 else np.nan
-
-
-def correlations(frames: Frames) -> pd.DataFrame:
-    """OddsRatio against RAG, AUC_R and SM_R: within RAPO's runs at three levels, and over methods.
-
-    `within graphs` takes each graph's means off first. Over the graph means of all methods it says
-    no more than that RAPO differs from the rest.
-    """
-    rapo = frames[RAPO]
-    rows = []
-    for metric in ("RAG", "AUC_R", "SM_R"):
-        odds, ratio = by_unit(rapo, "OddsRatio"), by_unit(rapo, metric)
-        everyone = [
-            (by_unit(f, "OddsRatio"), by_unit(f, metric)) for m, f in frames.items() if m != TWIN
-        ]
-        levels: dict[str, tuple[Any, ...]] = {
-            "episodes": (rapo["OddsRatio"].to_numpy(float), rapo[metric].to_numpy(float)),
-            "episodes within graphs": tuple(
-                (rapo[name] - rapo.groupby("graph_seed")[name].transform("mean")).to_numpy(float)
-                for name in ("OddsRatio", metric)
-            ),
-            "graph means": (odds.to_numpy(), ratio.to_numpy()),
-            "graph means of all methods": tuple(
-                np.concatenate([pair[side].to_numpy() for pair in everyone]) for side in (0, 1)
-            ),
-        }
-        if len(odds) == 1:
-            levels = {"episodes": levels["episodes"]}
-        for level, (x, y) in levels.items():
-            found, ranks = correlation(x, y), correlation(x, y, "spearman")
-            rows.append(
-                {"metric": metric, "level": level, "r": found.r, "low": found.low,
-                 "high": found.high, "p": found.p, "n": found.n, "spearman": ranks.r}
-            )  # fmt: skip
-    return pd.DataFrame(rows)
 
 
 def compounding(rapo: Sequence[Piece], twin: Sequence[Piece]) -> pd.DataFrame:

@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from rapo.experiments.paper import DIMINISHING_W_H, METRICS, TABLE1
+from rapo.experiments.paper import DIMINISHING_W_H, METRICS, ODDS_RAG_CORRELATION, TABLE1
 from rapo.experiments.presets import Preset
 from rapo.experiments.studies.graph_means import mean_of, told, unit_means
+from rapo.experiments.studies.mechanism_correlation import GOAL
 from rapo.experiments.studies.section import DIFFERS, HOLDS, Claim, Section, Store
 from rapo.experiments.studies.tradeoff_figures import pareto_figure, tuning_figure, w_H_figure
 from rapo.experiments.studies.tradeoff_points import (
@@ -27,7 +28,9 @@ from rapo.experiments.studies.tradeoff_points import (
     unique,
 )
 from rapo.experiments.tasks import Evaluate
-from rapo.rsd.statistics import mean_interval, paired_interval
+from rapo.rsd.statistics import correlation, mean_interval, paired_interval
+
+COLUMNS = (*METRICS, "OddsRatio")
 
 
 def plan(preset: Preset) -> list[Evaluate]:
@@ -48,7 +51,7 @@ def analyse(store: Store) -> Section:
         "baselines": baselines(preset), "retrained": [point for *_, point in checks(preset)],
     }  # fmt: skip
     means = {
-        point.tasks: unit_means(store, point.tasks, base)
+        point.tasks: unit_means(store, point.tasks, base, COLUMNS)
         for points in groups.values()
         for point in points
     }
@@ -108,7 +111,7 @@ def _row(point: Point, found: pd.DataFrame) -> dict[str, Any]:
         "group": point.group, "name": point.name, "w_H": point.params.w_H, "eta": point.params.eta,
         "tau": point.params.tau, "threshold": point.threshold, "graphs": len(found),
     }  # fmt: skip
-    for metric in METRICS:
+    for metric in COLUMNS:
         told = mean_interval(found[metric])
         row |= {metric: told.mean, f"{metric}_low": told.low, f"{metric}_high": told.high}
     return row
@@ -226,6 +229,7 @@ def _claims(groups: Groups, means: Means) -> list[Claim]:
             )
         )
     claims += _dominance(groups, means)
+    claims += _odds_claims([*groups["RAPO"], *groups["tau"]], means)
     found = {p.name: means[p.tasks] for p in groups["baselines"]}
     if "PM-ST" in found:
         rag, kept = mean_of(found["PM-ST"]["RAG"]), mean_of(found["PM-ST"]["ReplayRet"])
@@ -242,6 +246,26 @@ def _claims(groups: Groups, means: Means) -> list[Claim]:
             )
         )
     return claims
+
+
+def _odds_claims(points: Sequence[Point], means: Means) -> list[Claim]:
+    """OddsRatio with RAG over the graph means of RAPO's runs under all constants."""
+    runs = {point.tasks: means[point.tasks] for point in points}
+    whole = pd.concat(runs.values())
+    found = correlation(whole["OddsRatio"].to_numpy(), whole["RAG"].to_numpy())
+    if np.isnan(found.r):
+        return []
+    return [
+        Claim(
+            "Odds contraction",
+            "OddsRatio correlates with RAG within RAPO's runs, over all constants of the sweeps",
+            f"{ODDS_RAG_CORRELATION:.2f}, p < 1e-5",
+            f"{found.r:.2f} [{found.low:.2f}, {found.high:.2f}], p = {found.p:.1e}, n = {found.n}",
+            HOLDS if found.r >= GOAL else DIFFERS,
+            f"graph means of {len(runs)} choices of w_H, eta and tau: what contracts more "
+            "suppresses more",
+        )
+    ]
 
 
 def _dominance(groups: Groups, means: Means) -> list[Claim]:
