@@ -1,5 +1,6 @@
 """Scheduling: nothing twice, nothing before its needs, and the same results in any order."""
 
+import os
 import shutil
 import signal
 import subprocess
@@ -152,6 +153,20 @@ def test_results_do_not_depend_on_processes_and_order(alone, found, tmp_path):
         assert engine.slots == 2
         run_tasks([goals()[i] for i in (2, 0, 1)], tmp_path, engine)
     assert found(goals(), tmp_path) == found(goals(), alone[0])
+
+
+@pytest.mark.parametrize("others", [0, 1])
+def test_a_process_ended_from_outside_is_told_in_words(tmp_path, others):
+    first, second = Train(config("RAPO", UPDATES)), Train(config("GE"))
+    with local_engine(1) as engine:
+
+        def watch(event, task, share):
+            for pid in list(engine.executor._processes) if event == "share" else ():
+                os.kill(pid, signal.SIGKILL)
+
+        with pytest.raises(RuntimeError, match=r"ended from outside.*same command goes on"):
+            run_tasks([first, second][: 1 + others], tmp_path, engine, watch=watch)
+    assert not first.done(tmp_path) and not second.done(tmp_path)
 
 
 KILLED = """

@@ -7,7 +7,7 @@ there is not run again, nor is what only finished tasks needed.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, wait
+from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, wait
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from time import perf_counter
@@ -19,6 +19,10 @@ from rapo.experiments.tasks import Task
 ENGINES = ("local", "ray")
 News = tuple[str, float]
 """Key of a running task and the share of it that is done."""
+LOST = (
+    "a process that ran tasks was ended from outside, perhaps for want of memory; the same command "
+    "goes on where it stopped (with a smaller --jobs it needs less memory)"
+)
 
 
 class Engine(Protocol):
@@ -115,7 +119,10 @@ class LocalEngine:
 
     def submit(self, task: Task, root: Path) -> Future[None]:
         """Start a task in a process."""
-        future: Future[None] = self.executor.submit(run_one, task, root, self.channel.put)
+        try:
+            future: Future[None] = self.executor.submit(run_one, task, root, self.channel.put)
+        except BrokenExecutor as error:  # the pool takes no more after a process was lost
+            raise RuntimeError(LOST) from error
         return future
 
     def collect(
@@ -123,7 +130,7 @@ class LocalEngine:
     ) -> list[tuple[Future[None], str | None]]:
         """Finished processes' tasks."""
         done, _ = wait(handles, timeout=timeout, return_when=FIRST_COMPLETED)
-        return [(f, None if f.exception() is None else repr(f.exception())) for f in done]
+        return [(f, _words(f.exception())) for f in done]
 
     def news(self) -> list[News]:
         """Shares that tasks told."""
@@ -131,6 +138,12 @@ class LocalEngine:
         while not self.channel.empty():
             found.append(self.channel.get())
         return found
+
+
+def _words(error: BaseException | None) -> str | None:
+    if error is None:
+        return None
+    return LOST if isinstance(error, BrokenExecutor) else repr(error)
 
 
 def run_one(task: Task, root: Path, put: Callable[[News], None]) -> None:
