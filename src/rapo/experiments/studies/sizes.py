@@ -27,8 +27,12 @@ COLUMNS = {
 
 
 def plan(preset: Preset) -> list[Evaluate]:
-    """Every method on every size and graph, trained alike at all sizes."""
-    return [task for n in preset.sizes for m in METHODS for task in evaluations(preset, n, m)]
+    """Every method on every size and graph, trained alike at all sizes.
+
+    Seed by seed, so that a run that is cut has whole seeds at all sizes.
+    """
+    kinds = [evaluations(preset, n, m) for n in preset.sizes for m in METHODS]
+    return [task for tasks in zip(*kinds, strict=True) for task in tasks]
 
 
 def evaluations(preset: Preset, nodes: int, method: str) -> list[Evaluate]:
