@@ -46,16 +46,25 @@ def test_claims_are_counted_and_listed(page):
     assert html.count('class="holds"') == 3 and html.count('class="differs"') == 2
     table = pd.read_csv(page / "claims.csv")
     assert table.columns.tolist() == ["name", "statement", "paper", "ours", "verdict", "why"]
-    assert table["verdict"].tolist() == [HOLDS, DIFFERS, CALIBRATED, HOLDS, DIFFERS]
-    assert table["name"].tolist() == ["R1", "R1", "R1", "R2", "R1"]
+    assert table["verdict"].tolist() == [HOLDS, DIFFERS, CALIBRATED, DIFFERS, HOLDS]
+    assert table["name"].tolist() == ["R1", "R1", "R1", "R1", "R2"]
     assert table["statement"][0] == f"statement {EVIL}"
+
+
+def test_what_differs_is_also_told_first(page):
+    html, summary = ((page / name).read_text() for name in ("report.html", "summary.md"))
+    assert html.index("what differs") < html.index('id="one"')
+    assert summary.index("what differs") < summary.index("## First")
+    rows = [line for line in summary.split("## ")[0].splitlines() if line.startswith("| R")]
+    assert len(rows) == 2
 
 
 def test_html_is_escaped_and_holds_everything_it_shows(page):
     html = (page / "report.html").read_text()
     assert "<script" not in html and "<b>" not in html and "tiny&lt;b&gt;" in html
-    # title and its link, text, caption, header, cell, caption and alt of the figure, 5 claims
-    assert html.count("&lt;script&gt;") == 2 + 1 + 1 + 1 + 1 + 2 + 5
+    # title and its link, text, caption, header, cell, caption and alt of the figure, 5 claims,
+    # of which 2 differ
+    assert html.count("&lt;script&gt;") == 2 + 1 + 1 + 1 + 1 + 2 + 5 + 2
     assert "$counts costs 5$ and ${sections}" in html  # words of a study are no template
     assert not re.search(r"https?://|<link|@import|url\(", html)
     sources = re.findall(r'(?:src|href)="([^"]*)"', html)

@@ -21,7 +21,7 @@ _DPI = 130
 
 def write_page(sections: Sequence[Section], store: Store, out: Path) -> list[Path]:
     """Write `report.html` and `summary.md`, and the claims as `claims.csv`."""
-    claims = [claim for section in sections for claim in section.claims]
+    claims = sorted((c for section in sections for c in section.claims), key=_place)
     manifest = json.loads((out / "manifest.json").read_text(encoding="utf-8"))
     html, summary = out / "report.html", out / "summary.md"
     html.write_text(_html(sections, claims, manifest, store), encoding="utf-8")
@@ -30,6 +30,12 @@ def write_page(sections: Sequence[Section], store: Store, out: Path) -> list[Pat
     table = pd.DataFrame([claim.__dict__ for claim in claims], columns=columns)
     table.to_csv(out / "claims.csv", index=False)
     return [html, summary]
+
+
+def _place(claim: Claim) -> int:
+    """The paper's numbered results first, R1 to R6; the rest in the order of the sections."""
+    number = claim.name.removeprefix("R")
+    return int(number) if claim.name != number and number.isdecimal() else 99
 
 
 def _counts(claims: Sequence[Claim]) -> str:
@@ -57,14 +63,28 @@ def _html(
         for _, caption, figure in section.figures:
             parts.append(_picture(figure, caption))
         parts.append("</section>")
+    differing = _differing(claims)
     links = " · ".join(f'<a href="#{s.name}">{escape(s.title)}</a>' for s in sections)
     return Template(_PAGE).substitute(
         size=escape(_size(manifest, store)),
         counts=escape(_counts(claims)),
         links=links,
+        differs=_table(differing, "") if len(differing) else "",
         claims=_claims_table(claims),
         sections="\n".join(parts),
         config=escape(json.dumps(manifest, indent=2)),
+    )
+
+
+def _differing(claims: Sequence[Claim]) -> pd.DataFrame:
+    """The rows that differ, so that nobody has to look for them."""
+    return pd.DataFrame(
+        [
+            (f"{c.name}: {c.statement}", c.paper, c.ours, c.why)
+            for c in claims
+            if c.verdict == DIFFERS
+        ],
+        columns=["what differs", "paper", "ours", "why"],
     )
 
 
@@ -88,7 +108,7 @@ def _table(frame: pd.DataFrame, caption: str) -> str:
         for row in frame.itertuples(index=False)
     )
     return (
-        f'<div class="wide"><table><caption>{escape(caption)}</caption>'
+        f'<div class="wide"><table>{f"<caption>{escape(caption)}</caption>" if caption else ""}'
         f"<tr>{head}</tr>{body}</table></div>"
     )
 
@@ -108,6 +128,9 @@ def _markdown(
 ) -> str:
     lines = ["# The paper's results beside ours", "", f"{_size(manifest, store)}.", ""]
     lines += [f"{_counts(claims)}.", ""]
+    differing = _differing(claims)
+    if len(differing):
+        lines += [*_rows(list(differing), differing), ""]
     for section in sections:
         lines += [f"## {section.title}", ""]
         for paragraph in section.text:
@@ -145,7 +168,7 @@ a { color: #0b5fa5; }
 .wide { overflow-x: auto; }
 table { border-collapse: collapse; font-size: .86rem; margin: .8rem 0 1.2rem; width: 100%; }
 caption { text-align: left; color: #5b6270; padding-bottom: .3rem; }
-th { text-align: left; padding: .3rem .55rem; white-space: nowrap;
+th { text-align: left; padding: .3rem .55rem; vertical-align: bottom;
   border-bottom: 1.5px solid #9aa0a8; }
 td { border-bottom: 1px solid #eceef1; padding: .28rem .55rem; vertical-align: top; }
 td.holds { color: #00694c; font-weight: 600; white-space: nowrap; }
@@ -158,8 +181,9 @@ pre { background: #f6f7f9; padding: .8rem; overflow-x: auto; font-size: .78rem; 
 </style></head><body>
 <h1>The paper's results beside ours</h1>
 <p class="size">$size.</p>
-<p><strong>$counts.</strong> Verdicts are row by row <a href="#claims">at the end</a>.</p>
 <nav>$links</nav>
+<p><strong>$counts.</strong> Verdicts are row by row <a href="#claims">at the end</a>.</p>
+$differs
 $sections
 <section id="claims"><h2>Claims and numbers</h2>$claims</section>
 <section id="config"><h2>Config, seeds, versions</h2><details><summary>manifest.json</summary>

@@ -267,10 +267,11 @@ def _claims(
 
 
 def _why(method: str, metric: str, within: bool) -> str:
+    if method == "Shield-UM" and metric != "ReplayRet":
+        why = "a memoryless shield under P0 must replay (Theorem 1)"
+        return f"within two of the paper's stds, but {why}" if within else why
     if within:
         return "within two of the paper's stds"
-    if method == "Shield-UM" and metric != "ReplayRet":
-        return "a memoryless shield under P0 must replay (Theorem 1)"
     if method == "off@rep" and metric != "ReplayRet":
         return "its Exposure is deformed already; see R3 for the P0 twin"
     if method == "off@rep":
