@@ -42,7 +42,7 @@ def test_claims_are_counted_and_listed(page):
     html, summary = ((page / name).read_text() for name in ("report.html", "summary.md"))
     for text in (html, summary):
         assert "3 of 5 claims and numbers hold" in text
-        assert "2 graphs x 3 episodes, 12,345 training steps; 0.0 processor hours" in text
+        assert "2 graphs x 3 episodes, 12,345 training steps; 0.0 hours of one-thread tasks" in text
     assert html.count('class="holds"') == 3 and html.count('class="differs"') == 2
     table = pd.read_csv(page / "claims.csv")
     assert table.columns.tolist() == ["name", "statement", "paper", "ours", "verdict", "why"]

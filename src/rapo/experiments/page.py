@@ -47,7 +47,7 @@ def _size(manifest: dict[str, Any], store: Store) -> str:
     return (
         f"preset {manifest['preset']}: {len(manifest['graph_seeds'])} graphs x "
         f"{manifest['episodes']} episodes, {manifest['steps']:,} training steps; "
-        f"{store.seconds() / 3600:.1f} processor hours in what is shown"
+        f"{store.seconds() / 3600:.1f} hours of one-thread tasks by the clock in what is shown"
     )
 
 

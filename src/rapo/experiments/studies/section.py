@@ -83,7 +83,7 @@ class Store:
         return float(self.frame(tasks)["ReplayReturn"].mean())
 
     def seconds(self) -> float:
-        """Processor time of all evaluations read and of the training behind them."""
+        """Time by the clock of all evaluations read and of the training behind them, added up."""
         spent = {}
         for piece in self._read.values():
             training = piece.content.get("training") or {}
