@@ -19,7 +19,7 @@ from rapo.cascade.setting import Setting
 from rapo.core.version import VERSION
 from rapo.experiments import presets, reproduce
 from rapo.experiments.schedule import LocalEngine
-from rapo.experiments.studies import table1
+from rapo.experiments.studies import table1, table_a1
 from rapo.experiments.tasks import Train
 
 TINY = replace(
@@ -138,11 +138,13 @@ def test_the_report_is_self_contained(made):
 
 def test_the_command_goes_on_with_what_is_there(made, monkeypatch, capsys):
     before = snapshot(made)
+    monkeypatch.setattr(reproduce, "VERSION", "9.9")  # no task is run with it
     code, out, err = rapo(
         monkeypatch, capsys, "reproduce", "table1", "--preset", "tiny", "--out", made
     )
     assert code in (0, None), err
     assert "Table 1: replay under a frozen policy" in out and "off@rep" in out
+    assert "left out" not in out
     after = snapshot(made)
     for name, (time, content) in before.items():
         if name.startswith(("work", "pieces")):
@@ -152,15 +154,34 @@ def test_the_command_goes_on_with_what_is_there(made, monkeypatch, capsys):
 
 
 def test_figures_are_drawn_from_pieces_alone(made, monkeypatch, capsys, tmp_path):
-    monkeypatch.setattr(reproduce, "STUDIES", {"table1": "table1"})
+    monkeypatch.setattr(reproduce, "STUDIES", {"table1": "table1", "table-a1": "table_a1"})
+    monkeypatch.setattr(reproduce, "VERSION", "9.9")
+    manifest = (made / "manifest.json").read_bytes()
     for name in ("pieces", "manifest.json"):
         os.symlink(made / name, tmp_path / name)
-    code, _, err = rapo(
+    code, out, err = rapo(
         monkeypatch, capsys, "reproduce", "figures", "--preset", "tiny", "--out", tmp_path
     )
     assert code in (0, None), err
+    lost = [task.key for task in table_a1.plan(TINY) if task.method != "GE"]  # GE is in Table 1
+    assert [line for line in out.splitlines() if line.startswith("left out")] == [
+        f"left out table-a1: {len(lost)} of its pieces missing, the first is {lost[0]}; rapo "
+        f"reproduce table-a1 --preset tiny --out {tmp_path} makes what is missing"
+    ]
+    assert (made / "manifest.json").read_bytes() == manifest
     assert (tmp_path / "table1.csv").read_bytes() == (made / "table1.csv").read_bytes()
     assert (tmp_path / "figures" / "table1.png").exists() and not (tmp_path / "work").exists()
+
+
+def test_figures_of_a_folder_without_a_finished_study_are_refused(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(reproduce, "STUDIES", ALL)  # one of them needs no runs at all
+    reproduce.claim_folder(tmp_path, TINY)
+    code, out, err = rapo(
+        monkeypatch, capsys, "reproduce", "figures", "--preset", "tiny", "--out", tmp_path
+    )
+    assert code == 2 and out == ""
+    assert f"{tmp_path} holds no finished study; rapo reproduce all --preset tiny --out" in err
+    assert not (tmp_path / "report.html").exists()
 
 
 def test_another_preset_is_refused_and_changes_nothing(made, monkeypatch, capsys):
@@ -212,22 +233,45 @@ def test_a_damaged_piece_is_named(made, tmp_path, monkeypatch, capsys):
     assert not (tmp_path / "table1.csv").exists()
 
 
-def test_a_damaged_manifest_is_named(tmp_path, monkeypatch, capsys):
-    (tmp_path / "manifest.json").write_text("{")
+@pytest.mark.parametrize(
+    "text",
+    ["{", "[]", "{}", '{"config": []}', '{"config": 3}', '{"config": {}, "also_made_with": 3}'],
+)
+def test_a_damaged_manifest_is_named(tmp_path, monkeypatch, capsys, text):
+    (tmp_path / "manifest.json").write_text(text)
     code, _, err = rapo(
         monkeypatch, capsys, "reproduce", "table1", "--preset", "tiny", "--out", tmp_path
     )
     assert code == 2 and f"{tmp_path / 'manifest.json'} is damaged" in err
-    assert (tmp_path / "manifest.json").read_text() == "{"
+    assert len(err.strip().splitlines()) == 1
+    assert (tmp_path / "manifest.json").read_text() == text
+
+
+def test_versions_that_ran_tasks_later_are_added_to_the_manifest(tmp_path, monkeypatch):
+    path = tmp_path / "manifest.json"
+    monkeypatch.setattr(reproduce, "make_engine", lambda name, jobs: nullcontext(NoEngine()))
+
+    def run_with(number):
+        monkeypatch.setattr(reproduce, "VERSION", number)
+        with pytest.raises(ValueError, match="the disk is full"):
+            reproduce.reproduce("table1", "tiny", tmp_path)
+        return path.read_text()
+
+    first = run_with("1.0")
+    assert run_with("1.0") == first and "also_made_with" not in first
+    second = run_with("1.1")
+    assert run_with("1.1") == second and run_with("1.0") == second
+    third = run_with("1.2")
+    assert run_with("1.1") == third
+    content = json.loads(third)
+    assert [made["rapo"] for made in content["also_made_with"]] == ["1.1", "1.2"]
+    assert set(content["also_made_with"][0]) == set(content["versions"])
+    for text in (second, third):  # all that was there stays as it was
+        assert text.startswith(first.removesuffix("\n}\n") + ',\n  "also_made_with": [')
 
 
 def test_a_failed_task_is_named_without_a_traceback(tmp_path, monkeypatch, capsys):
-    def run(goals, out, engine, watch):
-        return real(goals, out, NoEngine(), watch=watch)
-
-    real = reproduce.run_tasks
-    monkeypatch.setattr(reproduce, "make_engine", lambda name, jobs: nullcontext())
-    monkeypatch.setattr(reproduce, "run_tasks", run)
+    monkeypatch.setattr(reproduce, "make_engine", lambda name, jobs: nullcontext(NoEngine()))
     code, _, err = rapo(
         monkeypatch, capsys, "reproduce", "table1", "--preset", "tiny", "--out", tmp_path
     )

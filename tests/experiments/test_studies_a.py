@@ -4,6 +4,7 @@ import json
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from rapo.cascade.engine import Cascade
@@ -58,9 +59,11 @@ def found(task):
     return rag, worth
 
 
-def write(task, root, undefined=False):
+def write(task, root, undefined=False, change=None):
+    """A piece; `change(task, side, episodes)` may alter its values, by the graph's side."""
     rag, worth = found(task)
-    side = 2 * (task.policy.config.graph_seed % 2) - 1
+    graph = task.policy.config.graph_seed
+    side = 2 * (graph % 2) - 1
     episodes = {
         "episode": [0, 1],
         "RAG": [rag + 0.02 * side - 0.1, rag + 0.02 * side + 0.1],
@@ -69,8 +72,10 @@ def write(task, root, undefined=False):
         "ReplayReturn": [worth + 2 * side, worth + 2 * side],
         "OddsRatio": [None, None] if undefined else [rag, None],
         "ScarMass": [1.0, 2.0],
-        "reach_replay": [10 * rag, 10 * rag],
+        "reach_replay": [10 * (1 + graph) * rag] * 2,
     }
+    if change is not None:
+        change(task, side, episodes)
     shield = None
     if task.method == "Shield-UM":
         shield = {"threshold": 0.63, "tuning": TUNING}
@@ -161,13 +166,119 @@ def test_tradeoff_numbers(tmp_path):
 def test_tradeoff_claims(tmp_path):
     told = section(tradeoff, PRESET, tmp_path)
     assert [claim.verdict for claim in told.claims] == [HOLDS] * 5
-    odds = next(c for c in told.claims if "OddsRatio" in c.statement)
-    assert odds.ours.startswith("0.9") and odds.ours.endswith("n = 18")  # 9 choices, 2 graphs
     fall, cost, *_ = told.claims
-    # (0.60 - 0.30) / 2 = 0.150 below the knee, (0.30 - 0.27) / 1.5 = 0.020 above
-    assert "by 0.150 a unit of w_H below 2.5, by 0.020 above" in fall.ours
+    # (0.60 - 0.30) / 2 = 0.150 below the knee, (0.30 - 0.27) / 1.5 = 0.020 above; graphs agree
+    assert fall.ours == (
+        "RAG falls by 0.150 [0.150, 0.150] a unit of w_H below 2.5, by 0.020 [0.020, 0.020] above, "
+        "0.130 [0.130, 0.130] less"
+    )
+    # (0.60 - 0.33) / 1.5 = 0.18, then (0.33 - 0.30) / 0.5 = 0.06
+    assert fall.why.endswith(
+        "the slope first falls under half of the first slope (0.5 to 2) between 2 and 2.5"
+    )
     # (0.80 - 0.70) / 1.5 = 0.067 of the return
-    assert "costs 0.067 ReplayRet and takes 0.020 off RAG" in cost.ours
+    assert "costs 0.067 [0.067, 0.067] ReplayRet and takes 0.020 [0.020, 0.020] off" in cost.ours
+    assert cost.ours.endswith("lost less gained 0.047 [0.047, 0.047]")
+    assert cost.why.startswith("below 2.5 it costs 0.050")
+
+
+def w_H_of(task):
+    """The w_H of RAPO under changed fields; None of all else."""
+    if task.method != "RAPO":
+        return None
+    return dict(task.params).get("w_H", task.policy.config.params.w_H)
+
+
+def moved(w_H, metric, by):
+    """A change of a metric at one w_H, up on one graph and down on the other."""
+
+    def change(task, side, episodes):
+        if w_H_of(task) == w_H:
+            episodes[metric] = [value + by * side for value in episodes[metric]]
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("w_H", "metric", "by", "verdicts"),
+    [
+        # slopes below of 0.150 ± 0.02 / 2: 12.7 times that reaches 0.023; ± 0.03 / 2 covers 0
+        (0.5, "RAG", 0.02, [HOLDS, HOLDS]),
+        (0.5, "RAG", 0.03, [DIFFERS, HOLDS]),
+        # 0.020 ± 0.0133 above: below - above of 0.130 ± 0.0133 covers 0, as 0.047 does
+        (4.0, "RAG", 0.02, [DIFFERS, DIFFERS]),
+        # 0.047 ± 0.0033 lies above 0, ± 0.0067 does not
+        (4.0, "ReplayReturn", 0.5, [HOLDS, HOLDS]),
+        (4.0, "ReplayReturn", 1.0, [HOLDS, DIFFERS]),
+    ],
+)
+def test_w_H_is_judged_by_intervals_over_graphs(w_H, metric, by, verdicts, tmp_path):
+    told = section(tradeoff, PRESET, tmp_path, change=moved(w_H, metric, by))
+    assert [claim.verdict for claim in told.claims[:2]] == verdicts
+    undecided = told.claims[1].why.startswith("not decided: the interval covers 0; below 2.5")
+    assert undecided == (verdicts[1] == DIFFERS)
+
+
+def test_w_H_is_judged_by_means_on_one_graph(tmp_path):
+    preset = replace(PRESET, graph_seeds=(0,), sweep_seeds=(0,), retrain_seeds=(0,))
+    told = section(tradeoff, preset, tmp_path)
+    assert [claim.verdict for claim in told.claims[:2]] == [HOLDS] * 2
+    assert told.claims[0].ours == (
+        "RAG falls by 0.150 a unit of w_H below 2.5, by 0.020 above, 0.130 less"
+    )
+
+
+def test_more_rag_gained_than_return_lost_is_no_open_question(tmp_path):
+    def cheap(task, _, episodes):
+        if w_H_of(task) == 4.0:
+            episodes["ReplayReturn"] = [value + 10 for value in episodes["ReplayReturn"]]
+
+    cost = section(tradeoff, PRESET, tmp_path, change=cheap).claims[1]
+    assert cost.verdict == DIFFERS and cost.why.startswith("below")
+
+
+@pytest.mark.parametrize(
+    ("rag", "words"),
+    [
+        ([0.9, 0.7, 0.65, 0.6], "(1 to 2) between 2 and 3"),
+        ([0.9, 0.7, 0.5, 0.3], "never falls under half of the first slope (1 to 2)"),
+        ([0.9, 0.9, 0.5, 0.3], "no fall between 1 and 2"),
+    ],
+)
+def test_bend_is_where_the_slope_has_halved(rag, words):
+    assert words in tradeoff.bend(pd.DataFrame({0: rag}, index=[1.0, 2.0, 3.0, 4.0]))
+
+
+def odds_claim(told):
+    return next(claim for claim in told.claims if claim.name == "Odds contraction")
+
+
+def test_odds_are_compared_across_choices_and_within_them(tmp_path):
+    def against(_, side, episodes):
+        episodes["OddsRatio"] = [episodes["AUC_R"][0] - 0.1 * side, None]
+
+    claim = odds_claim(section(tradeoff, PRESET, tmp_path, change=against))
+    assert claim.statement == "OddsRatio goes with RAG across the constants of the sweeps"
+    # the means of the 9 choices agree, the graphs of each are opposed
+    assert claim.ours == "1.00 over the means of n = 9 choices of w_H, eta and tau"
+    assert claim.verdict == HOLDS
+    assert claim.why.startswith("not the number within one setting")
+    assert claim.why.endswith("r = -1.00 is left over graphs")
+
+
+def test_odds_that_agree_only_within_a_choice_are_not_enough(tmp_path):
+    def opposed(_, side, episodes):
+        episodes["OddsRatio"] = [0.1 * side - episodes["AUC_R"][0], None]
+
+    claim = odds_claim(section(tradeoff, PRESET, tmp_path, change=opposed))
+    assert claim.ours.startswith("-1.00 over") and claim.verdict == DIFFERS
+    assert claim.why.endswith("r = 1.00 is left over graphs")
+
+
+def test_one_graph_leaves_nothing_within_a_choice(tmp_path):
+    preset = replace(PRESET, graph_seeds=(0,), sweep_seeds=(0,), retrain_seeds=(0,))
+    claim = odds_claim(section(tradeoff, preset, tmp_path))
+    assert claim.verdict == HOLDS and "nothing can be said over graphs" in claim.why
 
 
 def test_without_values_around_the_knee_nothing_is_claimed_of_it(tmp_path):
@@ -175,7 +286,7 @@ def test_without_values_around_the_knee_nothing_is_claimed_of_it(tmp_path):
     told = section(tradeoff, preset, tmp_path)
     assert [claim.statement for claim in told.claims] == [
         "RAPO's curve is better than stationary methods and shields",
-        "OddsRatio correlates with RAG within RAPO's runs, over all constants of the sweeps",
+        "OddsRatio goes with RAG across the constants of the sweeps",
     ]
     assert "shield_tuning" not in told.files and len(told.tables) == 2
 
@@ -206,6 +317,7 @@ def test_ablations_numbers(tmp_path):
         assert rows.loc[name, "graphs"] == 2
     assert np.isnan(rows.loc[("regions", "node, one-step activation"), "ReplayRet"])
     scope = table(told, "Partial").set_index("")
+    # the second graph reaches twice as far, also under P0
     assert scope.loc["local, 25% of the regions", "reach vs P0"] == "0.83 [0.83, 0.83]"
     regions = table(told, "Regions").set_index("")
     assert regions.loc["node, one-step activation", "ReplayRet"] == "-"
@@ -222,7 +334,32 @@ def test_ablations_claims(tmp_path):
     assert verdicts[local] == DIFFERS
     assert verdicts["Suppression with node-level regions: node"] == DIFFERS
     wrong = next(claim for claim in told.claims if claim.name == "Limits")
-    assert wrong.verdict == HOLDS and "RAG +0.15 [0.15, 0.15]" in wrong.ours
+    assert wrong.verdict == HOLDS and "RAG +0.15 [+0.15, +0.15]" in wrong.ours
+    assert verdicts["Harm that goes unreported weakens suppression (50% unreported)"] == DIFFERS
+    assert verdicts["Noisy harm weakens suppression (noise of ±100%)"] == DIFFERS
+
+
+@pytest.mark.parametrize(
+    ("metric", "verdict"), [("RAG", DIFFERS), ("reach_replay", DIFFERS), ("AUC_R", HOLDS)]
+)
+def test_partial_deployment_must_keep_rag_and_reach_low(metric, verdict, tmp_path):
+    def change(task, _, episodes):
+        if task.method == "top-k":
+            episodes[metric] = [1.4 * value for value in episodes[metric]]
+
+    told = section(ablations, PRESET, tmp_path, change=change)
+    claim = next(c for c in told.claims if "top-k" in c.statement)
+    assert claim.verdict == verdict  # 1.4 x 0.53 is above 0.665
+    assert claim.why.endswith("asks for RAG 0.67 and reach vs P0 0.67 or less")
+    reach = "0.74 [0.74, 0.74]" if metric == "reach_replay" else "0.53 [0.53, 0.53]"
+    assert claim.ours.endswith(f"; reach vs P0 {reach}, full 0.33 [0.33, 0.33]")
+
+
+def test_reach_is_divided_on_the_same_graph():
+    few = pd.DataFrame({"reach_replay": [6.0, 1.0, 3.0]}, index=[2, 1, 3])
+    found = ablations.reach_vs_free(few, pd.Series({0: 1.0, 1: 4.0, 2: 8.0, 3: 0.0}))
+    assert found.index.tolist() == [2, 1, 3]
+    assert np.allclose(found, [0.75, 0.25, np.nan], equal_nan=True)
 
 
 def test_ablations_change_what_they_say():
@@ -231,7 +368,8 @@ def test_ablations_change_what_they_say():
     assert tasks["slow-decay"].key == PRESET.evaluation("slow-decay", 1).key
     assert dict(tasks["top-k-2"].options) == {"deformation": "topk:2"}
     assert dict(tasks["local-0.25"].options) == {"deformation": "local:0.25"}
-    assert dict(tasks["RAPO-unreported0.5"].params) == {"alpha": 0.25}
+    assert dict(tasks["RAPO-lost0.5"].options) == {"lost": "0.5"}
+    assert dict(tasks["RAPO-noisy1"].options) == {"spread": "1"}
     made = [task.policy.config for task in ablations.plan(PRESET) if task.name == "retrained"]
     literal = [config for config in made if config.setting.persistence == 0]
     assert len(made) == 8 and {config.regions for config in literal} == {"node"}

@@ -8,7 +8,7 @@ import pytest
 
 from rapo.experiments.presets import PAPER, SMOKE
 from rapo.experiments.studies import table1
-from rapo.experiments.studies.section import DIFFERS, HOLDS, Store
+from rapo.experiments.studies.section import CALIBRATED, DIFFERS, HOLDS, Store
 
 PRESET = replace(SMOKE, graph_seeds=(0, 1, 2), episodes=2)
 ACTIONS = {"aggressive": 100.0, "moderate": 90.0, "conservative": 60.0}
@@ -74,3 +74,77 @@ def test_ge_is_held_against_the_best_constant_action(tmp_path, gaps, verdict, ou
 def test_one_graph_has_no_interval(tmp_path, gap, verdict):
     found = claim(section(tmp_path, replace(PRESET, graph_seeds=(0,)), (gap,)))
     assert found.verdict == verdict and "[" not in found.ours and "no interval" in found.why
+
+
+def told_of(root, preset, values, training=lambda task: None):
+    """Table 1 with given RAG, ReplayRet of each method; graphs differ by 0.01."""
+    for task in table1.plan(preset):
+        seed = task.policy.config.graph_seed
+        rag, kept = values.get(task.name, (1.0, 1.0))
+        rag += 0.01 * seed
+        episodes = {"episode": [0, 1], "RAG": [rag, rag], "AUC_R": [rag, rag], "SM_R": [rag, rag],
+                    "ReplayReturn": [100 * kept] * 2}  # fmt: skip
+        for name in ("peak", "reach", "inside"):
+            episodes |= {f"{name}_replay": [1.0, 1.0], f"{name}_exposure": [1.0, 1.0]}
+        content = {"key": task.key, "seconds": 1.0, "training": training(task), "shield": None,
+                   "episodes": episodes, "curves": {}}  # fmt: skip
+        path = task.piece(root)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps(content))
+    return table1.analyse(Store(root, preset))
+
+
+ALL = replace(PAPER, graph_seeds=(0, 1, 2), episodes=2)
+PAPERS = {"RAPO": (0.33, 0.82), "Shield-UM": (0.80, 0.82), "off@rep": (0.91, 0.82),
+          "DR": (1.0, 0.96), "PM-ST": (0.98, 0.96), "PM-RNN": (1.0, 0.95)}  # fmt: skip
+
+
+def verdict_of(told, words):
+    (found,) = (c for c in told.claims if words in c.statement)
+    return found.verdict
+
+
+def test_rows_that_were_aimed_at_are_called_calibrated(tmp_path):
+    told = told_of(tmp_path, ALL, PAPERS)
+    for method in ("GE", "DR", "PM-ST", "RAPO"):
+        assert verdict_of(told, f"{method} SM-R") == CALIBRATED
+    for method in ("PM-RNN", "Shield-UM", "off@rep"):
+        assert verdict_of(told, f"{method} SM-R") == HOLDS
+    assert verdict_of(told, "reduction of RAG against PM-ST") == CALIBRATED
+    assert verdict_of(told, "At matched utility") == HOLDS
+
+
+def test_a_shield_that_replays_is_not_the_papers(tmp_path):
+    told = told_of(tmp_path, ALL, {**PAPERS, "Shield-UM": (1.02, 0.82)})  # within two stds
+    assert verdict_of(told, "Shield-UM RAG") == DIFFERS
+    assert verdict_of(told, "Shield-UM ReplayRet") == HOLDS
+
+
+@pytest.mark.parametrize("rag", [0.6, 0.1])
+def test_another_difference_to_pm_st_is_not_the_papers(tmp_path, rag):
+    told = told_of(tmp_path, ALL, {**PAPERS, "RAPO": (rag, 0.82)})
+    assert verdict_of(told, "RAPO against PM-ST in RAG") == DIFFERS
+    assert verdict_of(told, "reduction of RAG against PM-ST") == DIFFERS
+
+
+def test_budgets_are_told_and_idle_duals_said(tmp_path):
+    def training(task):
+        if task.name not in ("DR", "RAPO"):
+            return None
+        rapo = task.name == "RAPO"
+        met = rapo or task.policy.config.graph_seed > 0
+        cost = {
+            "budget": 0.9,
+            "cost": 0.1 if rapo else 1.0,
+            "met": met,
+            "dual": 0.0 if rapo else 2.0,
+        }
+        return {"seconds": 1.0, "budgets": {"harm": cost}}
+
+    told = told_of(tmp_path, ALL, PAPERS, training)
+    rows = next(frame for caption, frame in told.tables if caption.startswith("Budgets"))
+    assert rows.set_index("method")["met"].to_dict() == {
+        "DR": "2 of 3 graphs", "RAPO": "3 of 3 graphs",
+    }  # fmt: skip
+    assert any("duals at 0" in paragraph for paragraph in told.text)
+    assert len(told.files["budgets"]) == 6

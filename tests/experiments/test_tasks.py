@@ -222,6 +222,25 @@ def of_another(text):
     return json.dumps({**json.loads(text), "key": "GE-n40-g0-s0-0000000000"})
 
 
+def without(*path):
+    """Damage that removes one value."""
+
+    def damage(text):
+        content = json.loads(text)
+        part = content
+        for name in path[:-1]:
+            part = part[name]
+        del part[path[-1]]
+        return json.dumps(content)
+
+    return damage
+
+
+def having(**changes):
+    """Damage that puts other values in."""
+    return lambda text: json.dumps({**json.loads(text), **changes})
+
+
 @pytest.mark.parametrize(
     "damage",
     [
@@ -240,12 +259,70 @@ def test_a_damaged_piece_is_named_with_the_remedy(piece, damage):
     assert "remove it and run again" in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("damage", "told"),
+    [
+        (without("key"), "not 3 episodes of GE-"),
+        (without("seconds"), "seconds must be a number, got None"),
+        (having(seconds="3.0"), "seconds must be a number, got '3.0'"),
+        (without("episodes"), "episodes must be an object, got None"),
+        (without("curves"), "curves must be an object, got None"),
+        (having(curves=[]), r"curves must be an object, got \[\]"),
+        (having(training=[1]), r"training must be an object or null, got \[1\]"),
+        (having(training={"seconds": "long"}), "seconds of training must be a number, got 'long'"),
+        (having(shield=0.3), "shield must be an object or null, got 0.3"),
+        *((without("episodes", name), f"no column {name}") for name in
+          ("RAG", "AUC_R", "SM_R", "ReplayReturn", "OddsRatio")),
+    ],
+)  # fmt: skip
+def test_a_partly_damaged_piece_is_named_with_what_is_wrong(piece, damage, told):
+    task, folder = piece
+    path = task.piece(folder)
+    path.write_text(damage(path.read_text()))
+    with pytest.raises(ValueError, match=rf"is damaged \({told}") as caught:
+        read_piece(task, folder)
+    assert str(path) in str(caught.value)
+    assert "remove it and run again" in str(caught.value)
+
+
+def test_a_column_of_words_is_damage(piece):
+    task, folder = piece
+    content = json.loads(task.piece(folder).read_text())
+    content["episodes"]["SM_R"][1] = "much"
+    task.piece(folder).write_text(json.dumps(content))
+    with pytest.raises(ValueError, match=r"is damaged \(SM_R must be a number, got 'much'"):
+        read_piece(task, folder)
+
+
+def test_a_piece_may_lack_what_no_table_needs(piece):
+    task, folder = piece
+    path = task.piece(folder)
+    for name in ("training", "shield", "version"):
+        path.write_text(without(name)(path.read_text()))
+    assert len(read_piece(task, folder).frame) == 3
+
+
 def test_a_missing_piece_is_named_with_the_command(piece):
     task, folder = piece
     task.piece(folder).unlink()
     with pytest.raises(ValueError, match="is missing; rapo reproduce") as caught:
         read_piece(task, folder)
     assert str(task.piece(folder)) in str(caught.value) and f"--out {folder}" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("manifest", "words"),
+    [
+        ('{"preset": "paper"}', "all --preset paper --out"),
+        ("{", "all --out"),
+        ("[]", "all --out"),
+        ('{"preset": 3}', "all --out"),
+    ],
+)
+def test_the_command_for_a_missing_piece_has_the_folders_preset(tmp_path, manifest, words):
+    (tmp_path / "manifest.json").write_text(manifest)
+    with pytest.raises(ValueError, match=f"rapo reproduce {words} {tmp_path} makes it"):
+        read_piece(Evaluate(Train(config()), "GE"), tmp_path)
 
 
 def test_undefined_values_survive_a_piece(piece):
@@ -268,6 +345,8 @@ def test_changed_fields_and_options_reach_the_environment(root):
             "wrong": {"options": (("misattribute", "1"),)},
             "off": {"options": (("deformation", "off"),)},
             "strong": {"params": (("w_H", 8.0),)},
+            "heard": {"options": (("lost", "0"), ("spread", "0"))},
+            "unheard": {"options": (("lost", "1"),)},
         }.items()
     }
     for task in runs.values():
@@ -280,6 +359,10 @@ def test_changed_fields_and_options_reach_the_environment(root):
     assert frames["wrong"]["seed"].equals(frames["plain"]["seed"])
     assert np.allclose(frames["off"]["OddsRatio"], 1) and frames["plain"]["OddsRatio"].mean() < 1
     assert frames["strong"]["OddsRatio"].mean() < frames["plain"]["OddsRatio"].mean()
+    pd.testing.assert_frame_equal(frames["heard"], frames["plain"])
+    assert (frames["unheard"]["ScarMass"] == 0).all() and np.allclose(
+        frames["unheard"]["OddsRatio"], 1
+    )
 
 
 def test_a_shields_piece_tells_threshold_and_compute(root):
@@ -290,6 +373,10 @@ def test_a_shields_piece_tells_threshold_and_compute(root):
     assert told["threshold"] == 0.3 and told["tuning"] is None
     assert told["reference"] == pytest.approx(config().references()["sensitive_mass"])
     assert told["transitions_per_step"] == 16 * 100 * 3
+    whole = task.piece(root).read_text()
+    task.piece(root).write_text(without("shield", "transitions_per_step")(whole))
+    with pytest.raises(ValueError, match=r"is damaged \(transitions_per_step of shield must be"):
+        read_piece(task, root)
     guard = Guard(ge, Train(config("RAPO")), episodes=2)
     assert not guard.done(root)
     guard.run(root, silent)

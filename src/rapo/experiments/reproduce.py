@@ -16,6 +16,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
+from rapo.agents.checkpoint import replace_text
 from rapo.agents.train import locked
 from rapo.core.validate import whole_number
 from rapo.core.version import VERSION
@@ -35,6 +36,9 @@ STUDIES = {
     "motivation": "motivation",
 }
 """Words of the command and the files of `studies` behind them, in the order of the report."""
+
+PACKAGES = ("numpy", "numba", "torch", "gymnasium", "pandas", "scipy")
+"""Whose versions results may depend on."""
 
 
 def study(name: str) -> Any:
@@ -82,25 +86,17 @@ def reproduce(
     if engine not in ENGINES:
         raise ValueError(f"engine must be {' or '.join(ENGINES)}, got {engine!r}")
     if what == "figures" and not (out / "manifest.json").exists():
-        raise ValueError(
-            f"{out} holds no finished study; rapo reproduce all --preset {preset.name} "
-            f"--out {out} makes them"
-        )
+        raise ValueError(_nothing_finished(preset, out))
     with locked(out):
         claim_folder(out, preset)
-        goals = [task for name in names for task in study(name).plan(preset)]
         if what == "figures":
-            names = [n for n in names if not needed(study(n).plan(preset), out)]
-            if not names:
-                raise ValueError(
-                    f"{out} holds no finished study; rapo reproduce all --preset {preset.name} "
-                    f"--out {out} makes them"
-                )
+            names = finished_studies(preset, out, console)
         else:
+            goals = [task for name in names for task in study(name).plan(preset)]
             _run(goals, out, engine, slots, console)
         store = Store(out, preset)
         sections = [study(name).analyse(store) for name in names]
-        finished = [n for n in STUDIES if n in names or not needed(study(n).plan(preset), out)]
+        finished = [n for n in STUDIES if n in names or not missing_pieces(n, preset, out)]
         whole = [
             sections[names.index(n)] if n in names else study(n).analyse(store) for n in finished
         ]
@@ -109,15 +105,41 @@ def reproduce(
     return sections
 
 
+def missing_pieces(name: str, preset: Preset, out: Path) -> list[str]:
+    """Keys of a study's pieces that are not there, in the order of its plan."""
+    return list(dict.fromkeys(t.key for t in study(name).plan(preset) if not t.done(out)))
+
+
+def finished_studies(preset: Preset, out: Path, console: Console | None) -> list[str]:
+    """Studies that can be drawn; tells of the others, whose sections the report goes without."""
+    missing = {name: missing_pieces(name, preset, out) for name in STUDIES}
+    # one that needs no pieces can be drawn anywhere, which says nothing of the folder
+    if not any(study(name).plan(preset) and not keys for name, keys in missing.items()):
+        raise ValueError(_nothing_finished(preset, out))
+    for name, keys in missing.items():
+        if keys and console is not None:
+            console.print(
+                f"left out {name}: {len(keys)} of its pieces missing, the first is {keys[0]}; "
+                f"{_command(name, preset, out)} makes what is missing",
+                highlight=False, markup=False, soft_wrap=True,
+            )  # fmt: skip
+    return [name for name, keys in missing.items() if not keys]
+
+
+def _nothing_finished(preset: Preset, out: Path) -> str:
+    return f"{out} holds no finished study; {_command('all', preset, out)} makes them"
+
+
+def _command(what: str, preset: Preset, out: Path) -> str:
+    return f"rapo reproduce {what} --preset {preset.name} --out {out}"
+
+
 def claim_folder(out: Path, preset: Preset) -> None:
     """Say in `manifest.json` what the folder holds; refuse one that holds something else."""
     path = out / "manifest.json"
     mine = json.loads(json.dumps(preset.to_dict()))
     if path.exists():
-        try:
-            before = json.loads(path.read_text(encoding="utf-8"))["config"]
-        except (ValueError, KeyError, TypeError) as error:
-            raise ValueError(f"{path} is damaged ({error}); choose another --out") from error
+        before = _manifest(path)["config"]
         names = sorted(k for k in {*before, *mine} if before.get(k) != mine.get(k))
         if names:
             first = names[0]
@@ -127,20 +149,48 @@ def claim_folder(out: Path, preset: Preset) -> None:
                 "--out"
             )
         return
-    packages = ("numpy", "numba", "torch", "gymnasium", "pandas", "scipy")
     content = {
         "preset": preset.name,
         "steps": preset.steps,
         "graph_seeds": list(preset.graph_seeds),
         "episodes": preset.episodes,
         "command": f"rapo reproduce all --preset {preset.name}",
-        "versions": {
-            "rapo": VERSION, "python": platform.python_version(),
-            **{name: version(name) for name in packages},
-        },
+        "versions": versions(),
         "config": mine,
-    }  # fmt: skip
+    }
     path.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
+
+
+def versions() -> dict[str, str]:
+    """Of this program and of what computes for it."""
+    return {
+        "rapo": VERSION, "python": platform.python_version(),
+        **{name: version(name) for name in PACKAGES},
+    }  # fmt: skip
+
+
+def note_versions(out: Path) -> None:
+    """Add our versions to the manifest if the folder's results were made with others so far."""
+    path, mine = out / "manifest.json", versions()
+    content = _manifest(path)
+    others = content.pop("also_made_with", [])
+    if content.get("versions") == mine or mine in others:
+        return
+    content["also_made_with"] = [*others, mine]
+    replace_text(path, json.dumps(content, indent=2) + "\n")
+
+
+def _manifest(path: Path) -> dict[str, Any]:
+    """What the file says; a damaged one is named."""
+    try:
+        content: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        if not isinstance(content["config"], dict):
+            raise ValueError("config is not an object")
+        if not isinstance(content.get("also_made_with", []), list):
+            raise ValueError("also_made_with is not a list")
+    except (ValueError, KeyError, TypeError) as error:
+        raise ValueError(f"{path} is damaged ({error}); choose another --out") from error
+    return content
 
 
 def _run(
@@ -149,6 +199,7 @@ def _run(
     waiting = needed(goals, out)
     if not waiting:
         return
+    note_versions(out)
     with (
         make_engine(engine, slots) as place,
         Progress(

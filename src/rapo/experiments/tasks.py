@@ -29,6 +29,7 @@ from rapo.cascade.engine import Cascade
 from rapo.cascade.setting import ACTIONS, EXPOSURE, PHASES, REPLAY
 from rapo.core.version import VERSION
 from rapo.experiments.evaluation import shielded
+from rapo.experiments.noisy_reports import NoisyReportsEnv
 from rapo.experiments.rsd_command import ConstantPolicy
 from rapo.experiments.shields import make_shield
 from rapo.rsd.result import TRACES, RSDResult
@@ -39,6 +40,9 @@ Tell = Callable[[float], None]
 
 BIN = 10
 """Steps that one entry of a kept curve averages over."""
+
+METRICS = ("RAG", "AUC_R", "SM_R", "ReplayReturn")
+"""Columns that a piece has whoever wrote it."""
 
 
 def digest(spec: Any) -> str:
@@ -158,7 +162,8 @@ class Evaluate:
     """Changed constants of the fields."""
     options: tuple[tuple[str, str], ...] = ()
     """Changed options of the environment, such as deformation; `misattribute` is the share of the
-    sensitive nodes whose harm is credited to a wrong region."""
+    sensitive nodes whose harm is credited to a wrong region, `lost` and `spread` are those of
+    `NoisyReportsEnv`."""
     threshold: float | None = None
     """Of a shield, instead of its own."""
     label: str = ""
@@ -207,7 +212,10 @@ class Evaluate:
         share = options.pop("misattribute", None)
         if share is not None:
             options["credit"] = misattributed(env.engine, float(share), config.graph_seed)
+        noise = {name: float(options.pop(name)) for name in ("lost", "spread") if name in options}
         env = env.like(1, params=changed, **options)
+        if noise:
+            env = NoisyReportsEnv(1, **noise, **env.options)
         result = evaluate(env, policy, self.episodes, self.seed, self.coupled)
         content = {
             "key": self.key,
@@ -281,24 +289,69 @@ def read_piece(task: Evaluate, root: Path) -> Piece:
     """Read a piece; a missing or damaged one is named."""
     path = task.piece(root)
     if not path.exists():
-        raise ValueError(f"{path} is missing; rapo reproduce --out {root} makes it")
+        raise ValueError(f"{path} is missing; {_command(root)} makes it")
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
+        _check(content, task)
         frame = pd.DataFrame(content["episodes"])
         curves = {name: np.array(values, float) for name, values in content["curves"].items()}
-        whole = content["key"] == task.key and len(frame) == task.episodes
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        if content.get("key") != task.key or len(frame) != task.episodes:
+            raise ValueError(f"not {task.episodes} episodes of {task.key}")
+    except (OSError, ValueError, TypeError) as error:
         raise ValueError(f"{path} is damaged ({error}); remove it and run again") from error
-    if not whole:
-        raise ValueError(
-            f"{path} is damaged (not {task.episodes} episodes of {task.key}); remove it and run "
-            "again"
-        )
     config = task.policy.config
     frame.insert(0, "method", task.name)
     frame.insert(1, "nodes", config.nodes)
     frame.insert(2, "graph_seed", config.graph_seed)
     return Piece(task, frame, curves, content)
+
+
+def _command(root: Path) -> str:
+    """What makes the pieces of a folder; another preset than the folder's would be refused."""
+    try:
+        name = json.loads((root / "manifest.json").read_text(encoding="utf-8"))["preset"]
+    except (OSError, ValueError, KeyError, TypeError):
+        name = None
+    preset = f" --preset {name}" if isinstance(name, str) else ""
+    return f"rapo reproduce all{preset} --out {root}"
+
+
+def _check(content: Any, task: Evaluate) -> None:
+    """Refuse what tables would stumble over later, where nobody knows the file any more."""
+    if not isinstance(content, dict):
+        raise ValueError("not an object")
+    for name in ("episodes", "curves"):
+        if not isinstance(content.get(name), dict):
+            raise ValueError(f"{name} must be an object, got {content.get(name)!r:.40}")
+    training, shield = (_object_or_none(content, name) for name in ("training", "shield"))
+    _need_number("seconds", content.get("seconds"))
+    if training.get("seconds") is not None:
+        _need_number("seconds of training", training["seconds"])
+    columns = list(METRICS)
+    if "spec" in content:  # written by `run`, so all of it is there
+        columns.append("OddsRatio")
+        if method_named(task.method).shield is not None:
+            for name in ("threshold", "transitions_per_step"):
+                _need_number(f"{name} of shield", shield.get(name))
+    for name in columns:
+        if not isinstance(content["episodes"].get(name), list):
+            raise ValueError(f"no column {name}")
+        for value in content["episodes"][name]:
+            if value is not None:
+                _need_number(name, value)
+
+
+def _object_or_none(content: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    """A part that may be absent or null; then empty."""
+    value = content.get(name)
+    if value is not None and not isinstance(value, dict):
+        raise ValueError(f"{name} must be an object or null, got {value!r:.40}")
+    return value or {}
+
+
+def _need_number(name: str, value: Any) -> None:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise ValueError(f"{name} must be a number, got {value!r:.40}")
 
 
 def _episodes(result: RSDResult) -> dict[str, Any]:

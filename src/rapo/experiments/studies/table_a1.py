@@ -6,12 +6,14 @@ from typing import Any
 
 import pandas as pd
 
-from rapo.experiments.paper import METRICS, SHIELD_UTILITY
+from rapo.experiments.paper import METRICS, SHIELD_UTILITY, TABLE1
 from rapo.experiments.presets import Preset
-from rapo.experiments.studies.section import DIFFERS, HOLDS, Claim, Section, Store
-from rapo.experiments.studies.table1 import TITLES, table
+from rapo.experiments.studies.budgets import budgets, printed_budgets
+from rapo.experiments.studies.graph_means import told
+from rapo.experiments.studies.section import CALIBRATED, DIFFERS, HOLDS, Claim, Section, Store
+from rapo.experiments.studies.table1 import RATIOS, TITLES, table
 from rapo.experiments.tasks import Evaluate
-from rapo.rsd.statistics import by_unit, mean_interval
+from rapo.rsd.statistics import by_unit
 
 METHODS = ("SS", "Shield")
 
@@ -38,6 +40,10 @@ def analyse(store: Store) -> Section:
         cells = {TITLES[m]: f"{row[m]:.2f} ± {row[m + spread]:.2f}" for m in METRICS}
         simulated = f"{work:,.0f}" if row["method"] == "Shield" else "0"
         rows.append({"method": row["method"], **cells, "simulated transitions a step": simulated})
+    tables = [("Mean ± std" + (" over graph means" if several else ""), pd.DataFrame(rows))]
+    paid = budgets(store.pieces(tasks["SS"]))
+    if len(paid):
+        tables.append(("Budget of SS, as in Table 1", printed_budgets(paid)))
     return Section(
         name="table-a1",
         title="Table A.1: SS and the fixed-threshold Shield",
@@ -45,37 +51,44 @@ def analyse(store: Store) -> Section:
             f"{preset.nodes} nodes, {len(preset.graph_seeds)} graphs x {preset.episodes} episodes. "
             f"The Shield guards GE's policy with a threshold of {shields[0]['threshold']:g} of the "
             "aggressive policy's sensitive mass; a step costs it 16 rollouts of 100 steps for each "
-            "of 3 actions. The paper prints no numbers for these rows but the Shield's utility."
+            "of 3 actions. The paper prints no numbers for these rows but the Shield's utility.",
+            "An episode of the Shield may have next to no sensitive mass in Exposure, so means of "
+            "ratios lie above ratios of means, which are for it "
+            f"{_of_means(frame, 'peak')} (peak), {_of_means(frame, 'reach')} (reach) and "
+            f"{_of_means(frame, 'inside')} (sensitive mass).",
         ],
-        tables=[("Mean ± std" + (" over graph means" if several else ""), pd.DataFrame(rows))],
-        claims=_claims(frame, work, several),
-        files={"table_a1": summary},
+        tables=tables,
+        claims=_claims(frame, work),
+        files={"table_a1": summary} | ({"budgets_a1": paid} if len(paid) else {}),
     )
 
 
-def _claims(frame: pd.DataFrame, work: float, several: bool) -> list[Claim]:
-    def told(method: str, metric: str) -> tuple[float, str]:
-        means = by_unit(frame[frame["method"] == method], metric)
-        value = float(means.mean())
-        if not several:
-            return value, f"{value:.2f}"
-        found = mean_interval(means.to_numpy(float))
-        return value, f"{value:.2f} [{found.low:.2f}, {found.high:.2f}]"
+def _of_means(frame: pd.DataFrame, name: str) -> str:
+    """Replay over Exposure of the Shield's means."""
+    part = frame[frame["method"] == "Shield"]
+    return f"{part[f'{name}_replay'].mean() / part[f'{name}_exposure'].mean():.2f}"
 
-    static, static_words = told("SS", "RAG")
-    kept, kept_words = told("Shield", "ReplayRet")
-    gain, gain_words = told("Shield", "RAG")
+
+def _claims(frame: pd.DataFrame, work: float) -> list[Claim]:
+    means = {m: {k: by_unit(frame[frame["method"] == m], k) for k in METRICS} for m in METHODS}
+    static = {k: float(means["SS"][k].mean()) for k in RATIOS}
+    worst = max(static, key=lambda k: abs(static[k] - 1))
+    kept, gain = means["Shield"]["ReplayRet"], means["Shield"]["RAG"]
+    tolerance = 2 * TABLE1["Shield-UM"]["ReplayRet"][1]
     return [
         Claim("R1", "SS replays like the other stationary baselines", "similar to DR, RAG ≈ 1",
-              static_words, HOLDS if abs(static - 1) <= 0.15 else DIFFERS, "Theorem 1"),
+              told(means["SS"]["RAG"]), HOLDS if abs(static[worst] - 1) <= 0.15 else DIFFERS,
+              f"Theorem 1; furthest from 1 is {TITLES[worst]} {static[worst]:.2f}"),
         Claim("R5", "The fixed-threshold Shield keeps little utility",
-              f"{SHIELD_UTILITY:.2f} of GE's return", kept_words,
-              HOLDS if abs(kept - SHIELD_UTILITY) <= 0.1 else DIFFERS,
-              "the paper gives no threshold; ours is half of the aggressive policy's mass"),
+              f"{SHIELD_UTILITY:.2f} of GE's return", told(kept),
+              CALIBRATED if abs(kept.mean() - SHIELD_UTILITY) <= tolerance else DIFFERS,
+              "the paper gives no threshold; ours is half of the aggressive policy's mass. Two of "
+              f"Shield-UM's stds, {tolerance:.2f}, are allowed; the calibration aimed at the "
+              "return of the conservative action"),
         Claim("R5", "The Shield suppresses replay somewhat", "moderate suppression",
-              f"RAG {gain_words}", HOLDS if gain < 0.9 else DIFFERS,
+              f"RAG {told(gain)}", HOLDS if gain.mean() < 0.9 else DIFFERS,
               "a shield that looks at the present state alone is memoryless under P0: Theorem 1"),
         Claim("R5", "The Shield needs online simulation", "substantial",
-              f"{work:,.0f} simulated transitions per environment step, RAPO none", HOLDS,
-              "16 rollouts x 100 steps x 3 actions"),
+              f"{work:,.0f} simulated transitions per environment step, RAPO none",
+              HOLDS if work > 100 else DIFFERS, "16 rollouts x 100 steps x 3 actions"),
     ]  # fmt: skip
