@@ -338,7 +338,7 @@ def _harm_claims(part: Sequence[Variant], means: Means, rapo: Any) -> list[Claim
         "unreported": ("Harm that goes unreported weakens suppression",
                        "reports that do arrive pass tau nevertheless"),
         "noise": ("Noisy harm weakens suppression",
-                  "the trace averages noise out over 1 / lambda steps"),
+                  "the trace averages noise over 1 / lambda steps, and tau lets its peaks pass"),
     }  # fmt: skip
     claims = []
     for kind, (statement, otherwise) in kinds.items():

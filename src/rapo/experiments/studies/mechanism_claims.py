@@ -130,8 +130,8 @@ def _radius_claims(frames: Frames, several: bool) -> list[Claim]:
             Claim(
                 "R2", f"R_c of {name}, in hops", f"{number:.1f}", told(values, 1),
                 HOLDS if near else DIFFERS,
-                f"{'within' if near else 'not within'} a quarter; it depends on how graphs are "
-                "drawn, which the paper leaves open",
+                f"{'within' if near else 'not within'} a quarter; it depends on graphs and on the "
+                "size of cascades, which the paper leaves open",
             )
         )  # fmt: skip
     return claims

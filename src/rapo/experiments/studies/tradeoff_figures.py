@@ -50,7 +50,7 @@ def pareto_figure(groups: Groups, means: Means) -> Any:
             ax.plot(x, y, "o-", color=_shade(eta, etas), ms=4.5, lw=1.6, zorder=3,
                     label=f"RAPO, eta {eta:g}, along w_H")  # fmt: skip
             if eta == DEFAULT.eta and len(points) > 1 and metric == "RAG":
-                for i, side in ((0, (8, -11)), (-1, (-6, -12))):
+                for i, side in ((0, (8, -11)), (-1, (-12, 4))):
                     ax.annotate(
                         f"w_H {points[i].params.w_H:g}", (x[i], y[i]), xytext=side, fontsize=8.5,
                         textcoords="offset points", color="#3B4452",
@@ -129,7 +129,6 @@ def tuning_figure(tuned: pd.DataFrame) -> Any:
     ax.plot([], [], "o", mfc="white", mec="#7A5200", ms=8, mew=1.5, label="threshold taken")
     ax.axhline(0, color="#666666", lw=0.9)
     ax.axhspan(-0.02, 0.02, color="#EEEEEE", zorder=0, lw=0)
-    ax.set_xscale("log")
     ax.set_xlabel("threshold (expected sensitive mass over the aggressive policy's)")
     ax.set_ylabel("ReplayRet less RAPO's")
     ax.set_title("Shield-UM is tuned to RAPO's return, graph by graph", fontsize=11)
