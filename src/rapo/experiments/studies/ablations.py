@@ -164,7 +164,7 @@ def analyse(store: Store) -> Section:
         "Replay over that of the same policy under P0, graph by graph: ratios to Exposure alone "
         "mislead where Exposure itself is deformed less.",
         "A region's trace must pass tau before a scar grows; a node alone passes it only if it is "
-        f"active most of the time. The paper has node-level regions: {_told(parts, means)}. "
+        f"active most of the time. The paper's are nodes; ours: {_told(parts, means)}. "
         "One-step activation is the literal reading of the diffusion; its graphs are rescaled to "
         "the same cascade size, and GE's return on them is not known, so it has no ReplayRet. Scar "
         "mass is the sum over regions; OddsRatio below 1 without scars is the trace's work.",
