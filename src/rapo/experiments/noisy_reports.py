@@ -49,7 +49,7 @@ class NoisyReportsEnv(GraphDiffusionVectorEnv):
         engine = self.engine
         keys, clock = engine.keys, engine.clock
         kept = (1 - engine.params.lam) * engine.G[:, engine.live].astype(np.float64)
-        _, *rest = super().step(actions)
+        _, reward, over, cut, info = super().step(actions)
         state = engine.snapshot()
         inflow = state["G"] - kept
         factor = self._factors(keys, clock)
@@ -57,7 +57,7 @@ class NoisyReportsEnv(GraphDiffusionVectorEnv):
         changed = (inflow > 0) & (factor != 1)
         state["G"] = np.where(changed, kept + factor * inflow, state["G"]).astype(np.float32)
         engine.restore(state)
-        return self._observation(), *rest
+        return self._observation(), reward, over, cut, info
 
     def _factors(
         self, keys: npt.NDArray[np.uint64], clock: npt.NDArray[np.int64]

@@ -130,7 +130,7 @@ def _markdown(
     lines += [f"{_counts(claims)}.", ""]
     differing = _differing(claims)
     if len(differing):
-        lines += [*_rows(list(differing), differing), ""]
+        lines += [*_rows(list(map(str, differing.columns)), differing), ""]
     for section in sections:
         lines += [f"## {section.title}", ""]
         for paragraph in section.text:

@@ -89,7 +89,7 @@ def analyse(store: Store) -> Section:
     )
     return Section(
         name="sizes",
-        title="Sizes: the same suppression from small to large graphs",
+        title="Sizes: RAPO from small to large graphs",
         text=[
             f"{size}, the main one too, so that sizes compare alike. Means with 95% intervals over "
             "graph means. Utility is RAPO's Replay return over GE's at the same size. The paper "
