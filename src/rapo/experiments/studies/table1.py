@@ -334,14 +334,10 @@ def _against_shield(units: dict[str, dict[str, Any]]) -> Claim:
 
 
 def _why(method: str, metric: str, within: bool) -> str:
-    if method == "Shield-UM" and metric != "ReplayRet":
-        return (
-            "within two of the paper's stds"
-            if within
-            else "a memoryless shield under P0 must replay (Theorem 1)"
-        )
     if within:
         return "within two of the paper's stds"
+    if method == "Shield-UM" and metric != "ReplayRet":
+        return "a memoryless shield under P0 must replay (Theorem 1)"
     if method == "off@rep" and metric != "ReplayRet":
         return "its Exposure is deformed already; see R3 for the P0 twin"
     if method == "off@rep":
