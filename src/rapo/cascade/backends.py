@@ -196,7 +196,12 @@ class PushBackend:
         self._ring = np.zeros((self.rows, delay * live), np.float32)
         self._touched = [np.zeros((2, self.words), np.uint64) for _ in range(engine.threads)]
         self._scratch = [
-            (np.ones(graph.n, np.float32), np.zeros(live, np.float32), np.zeros(live, np.float32))
+            (
+                np.ones(graph.n, np.float32),
+                np.zeros(live, np.float32),
+                np.zeros(live, np.float32),
+                np.zeros(graph.n, np.float32) if engine.scope.k > 0 else None,
+            )
             for _ in range(engine.threads)
         ]
 

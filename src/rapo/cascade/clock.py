@@ -8,7 +8,7 @@ import numpy as np
 
 from rapo.cascade.rng import mix
 from rapo.cascade.setting import DECAY, REPLAY
-from rapo.core.jit import inlined, kernel
+from rapo.core.jit import inlined, lean_kernel
 
 CLOCK, PHASE, STIMULUS, INJECTING, ENTRIES = range(5)
 """Rows of the (8, E) int64 array `episode`: step within the phase, phase, stimulus (1-based, 0 for
@@ -46,7 +46,7 @@ def enter_phase(episode: Any, keys: Any, schedule: Any, e: int, phase: int) -> N
     episode[ENTRIES + phase, e] += 1
 
 
-@kernel
+@lean_kernel
 def enter_phases(episode: Any, keys: Any, schedule: Any, rows: Any, phase: int) -> None:
     """`enter_phase` for the episodes `rows`."""
     for e in rows:
@@ -68,7 +68,7 @@ def advance_clock(episode: Any, keys: Any, schedule: Any, e: int) -> Any:
     return phase + 1 == REPLAY
 
 
-@kernel
+@lean_kernel
 def first_unknown(actions: Any) -> int:
     """Index of the first action outside 0..2, or -1. Ten times faster than NumPy at this size."""
     for e in range(actions.size):

@@ -23,10 +23,10 @@ from rapo.cascade.clock import (
     advance_clock,
     injection_code,
 )
-from rapo.cascade.rng import draw, high_word, low_word, mix, node_word
-from rapo.cascade.stats import mean_position, spread_of
+from rapo.cascade.rng import draw, words_of
+from rapo.cascade.stats import centroid_and_spread
 from rapo.core.fields import harm_of, next_scar, next_trace, psi_of, share_of
-from rapo.core.jit import inlined, kernel
+from rapo.core.jit import inlined, lean_kernel
 from rapo.core.lanes import LANES, bits_of, fused, load, store, where
 
 _ZERO, _ONE = np.float32(0), np.float32(1)
@@ -82,7 +82,7 @@ def _propagate(now: Any, after: Any, bits_now: Any, bits_after: Any, wiring: Any
             continue
 
         q = _ONE - m
-        draws = draw(load(words, 0), load(words, LANES), node_word(v))
+        draws = draw(load(words, 0), load(words, LANES), v)
         if region[v] >= 0:
             passed = q * load(psi, region[v] * LANES)
             born = draws * (passed + m) < passed
@@ -157,12 +157,14 @@ def _remember(now: Any, bits_now: Any, G: Any, H: Any, counts: Any, ring: Any, s
 def _report(sums: Any, trace: Any, t: int, first: int) -> None:
     """Turn the sums of a step into its rows of statistics."""
     reach = load(sums, _REACH * LANES)
-    x, y = load(sums, _X * LANES), load(sums, _Y * LANES)
+    x, y, spread = centroid_and_spread(
+        load(sums, _X * LANES), load(sums, _Y * LANES), load(sums, _SQUARES * LANES), reach
+    )
     store(trace[t, row.REACH], first, reach)
     store(trace[t, row.SENSITIVE], first, load(sums, _SENSITIVE * LANES))
-    store(trace[t, row.CENTROID_X], first, mean_position(x, reach))
-    store(trace[t, row.CENTROID_Y], first, mean_position(y, reach))
-    store(trace[t, row.SPREAD], first, spread_of(x, y, load(sums, _SQUARES * LANES), reach))
+    store(trace[t, row.CENTROID_X], first, x)
+    store(trace[t, row.CENTROID_Y], first, y)
+    store(trace[t, row.SPREAD], first, spread)
     store(trace[t, row.SERVED], first, load(sums, _SERVED * LANES))
     store(trace[t, row.ENTRY_NOMINAL], first, load(sums, _NOMINAL * LANES))
     store(trace[t, row.ENTRY_DEFORMED], first, load(sums, _DEFORMED * LANES))
@@ -170,7 +172,7 @@ def _report(sums: Any, trace: Any, t: int, first: int) -> None:
     store(trace[t, row.PARTITION], first, load(sums, _PARTITION * LANES))
 
 
-@kernel
+@lean_kernel
 def run_lanes(
     blocks: Any, steps: int, parity: int, slot: int, wiring: Any, credit: Any, seeds: Any,
     designated: Any, law: Any, schedule: Any, episode: Any, keys: Any, actions: Any, active: Any,
@@ -218,8 +220,7 @@ def run_lanes(
             now, after = active[this, b], active[other, b]
             for lane in range(LANES):
                 e = first + lane
-                x = mix(keys[PHASE_KEY, e], episode[CLOCK, e])
-                words[lane], words[LANES + lane] = low_word(x), high_word(x)
+                words[lane], words[LANES + lane] = words_of(keys[PHASE_KEY, e], episode[CLOCK, e])
                 gated[lane] = _ONE if schedule[GATED, episode[PHASE, e]] else _ZERO
                 code = injection_code(episode, e, actions[e])
                 if code != episode[INJECTING, e]:

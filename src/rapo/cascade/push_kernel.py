@@ -16,10 +16,10 @@ from numba import types
 
 from rapo.cascade import stats as row
 from rapo.cascade.clock import CLOCK, GATED, PHASE, PHASE_KEY, advance_clock, injection_code
-from rapo.cascade.rng import draw, high_word, low_word, mix, node_word
-from rapo.cascade.stats import mean_position, spread_of
+from rapo.cascade.rng import draw, words_of
+from rapo.cascade.stats import centroid_and_spread
 from rapo.core.fields import harm_of, next_scar, next_trace, psi_of, share_of
-from rapo.core.jit import inlined, intrinsic, kernel
+from rapo.core.jit import inlined, intrinsic, lean_kernel
 
 _ZERO, _ONE = np.float32(0), np.float32(1)
 _BIT = np.uint64(1)
@@ -68,25 +68,50 @@ def _gather(now: Any, touched: Any, m: Any, edges: Any, seeds: Any, s: Any) -> N
 
 
 @inlined
-def _top_threshold(touched: Any, m: Any, k: int) -> Any:
-    """The k-th largest q, and how many nodes with exactly that q still belong to the top k."""
+def _kth_largest(values: Any, k: int) -> Any:
+    """The k-th largest of (N,) values, 1 <= k <= N; reorders them (Hoare's selection).
+
+    `np.partition` would do, but numba takes longer to compile it than the rest of this file.
+    """
+    wanted = values.size - k
+    low, high = 0, values.size - 1
+    while low < high:
+        pivot = values[(low + high) >> 1]
+        i, j = low, high
+        while i <= j:
+            while values[i] < pivot:
+                i += 1
+            while values[j] > pivot:
+                j -= 1
+            if i <= j:
+                values[i], values[j] = values[j], values[i]
+                i += 1
+                j -= 1
+        if wanted <= j:
+            high = j
+        elif wanted >= i:
+            low = i
+        else:  # between the two parts, where all equal the pivot
+            low = high
+    return values[wanted]
+
+
+@inlined
+def _top_threshold(touched: Any, m: Any, q: Any, k: int) -> Any:
+    """The k-th largest q, and how many nodes with exactly that q still belong to the top k.
+
+    q: (n,) float32, room for the values to be ranked in.
+    """
     count = 0
     for w in range(touched.size):
         bits = touched[w]
         while bits != _NONE:
+            q[count] = _ONE - m[(w << 6) + _lowest_bit(bits)]
             bits &= bits - _BIT
             count += 1
     if count <= k:
         return -_ONE, 0
-    q = np.empty(count, np.float32)
-    i = 0
-    for w in range(touched.size):
-        bits = touched[w]
-        while bits != _NONE:
-            q[i] = _ONE - m[(w << 6) + _lowest_bit(bits)]
-            bits &= bits - _BIT
-            i += 1
-    threshold = np.partition(q, count - k)[count - k]
+    threshold = _kth_largest(q[:count], k)
     larger = 0
     for i in range(count):
         larger += q[i] > threshold
@@ -94,14 +119,14 @@ def _top_threshold(touched: Any, m: Any, k: int) -> Any:
 
 
 @inlined
-def _sample(touched: Any, after: Any, m: Any, site: Any, psi: Any, seeds: Any, k: int, k0: Any,
-            k1: Any, trace: Any, t: int, e: int) -> None:  # fmt: skip
+def _sample(touched: Any, after: Any, m: Any, ranks: Any, site: Any, psi: Any, seeds: Any, k: int,
+            k0: Any, k1: Any, trace: Any, t: int, e: int) -> None:  # fmt: skip
     """Sample A_{t+1} into `after`, clear `touched` and `m`, report the statistics of the step."""
     where_x, where_y, region, sensitive = site
     nodes, miss = seeds
     threshold, ties = -_ONE, 0
-    if k > 0:
-        threshold, ties = _top_threshold(touched, m, k)
+    if ranks is not None:
+        threshold, ties = _top_threshold(touched, m, ranks, k)
     reach, inside, served = _ZERO, _ZERO, _ZERO
     x, y, squares = _ZERO, _ZERO, _ZERO
     nominal, deformed, stay, partition = _ZERO, _ZERO, _ONE, _ONE
@@ -132,7 +157,7 @@ def _sample(touched: Any, after: Any, m: Any, site: Any, psi: Any, seeds: Any, k
                 b = (_ONE - miss[j]) * conductance
                 served += b / (b + miss[j])
                 j += 1
-            u = draw(k0, k1, node_word(v))
+            u = draw(k0, k1, v)
             if u * (passed + missed) < passed:
                 born |= _BIT << np.uint64(v & 63)
                 px, py = where_x[v], where_y[v]
@@ -145,9 +170,10 @@ def _sample(touched: Any, after: Any, m: Any, site: Any, psi: Any, seeds: Any, k
         after[w] = born
     trace[t, row.REACH, e] = reach
     trace[t, row.SENSITIVE, e] = inside
-    trace[t, row.CENTROID_X, e] = mean_position(x, reach)
-    trace[t, row.CENTROID_Y, e] = mean_position(y, reach)
-    trace[t, row.SPREAD, e] = spread_of(x, y, squares, reach)
+    centre_x, centre_y, spread = centroid_and_spread(x, y, squares, reach)
+    trace[t, row.CENTROID_X, e] = centre_x
+    trace[t, row.CENTROID_Y, e] = centre_y
+    trace[t, row.SPREAD, e] = spread
     trace[t, row.SERVED, e] = served
     trace[t, row.ENTRY_NOMINAL, e] = nominal
     trace[t, row.ENTRY_DEFORMED, e] = deformed
@@ -161,7 +187,8 @@ def _remember(now: Any, G: Any, H: Any, counts: Any, ring: Any, slot: int, credi
     """Delayed harm: store who is affected now, apply who was `D` steps ago, report the sums."""
     keep, alpha, delta, eta, tau, per_node = law[1], law[2], law[3], law[4], law[5], law[9]
     live = G.size
-    counts[:live] = _ZERO
+    for r in range(live):
+        counts[r] = _ZERO
     for w in range(now.size):
         bits = now[w]
         while bits != _NONE:
@@ -191,7 +218,7 @@ def _remember(now: Any, G: Any, H: Any, counts: Any, ring: Any, slot: int, credi
     trace[t, row.SCAR, e] = scars
 
 
-@kernel
+@lean_kernel
 def run_push(
     episodes: Any, steps: int, top_k: int, slot: int, edges: Any, site: Any, credit_of: Any,
     seeds: Any, designated: Any, law: Any, schedule: Any, episode: Any, keys: Any, actions: Any,
@@ -218,31 +245,30 @@ def run_push(
         fields: (2, E, R) float32, G and H of the live regions.
         ring: (E, D * R) float32, affected counts of the last D steps.
         touched: (2, words) uint64, the first half all 0 between calls.
-        scratch: m (n,) float32 all 1 between calls, psi (R,), counts (R,).
+        scratch: float32, m (n,) all 1 between calls, psi (R,), counts (R,), and (n,) to rank q in,
+            None if top_k is 0: then ranking is not even compiled.
         trace: (steps, rows, E) float32, filled.
     """
     s, w_G, w_H, psi_min = law[0], law[6], law[7], law[8]
     nodes_of, miss_of = seeds
-    m, psi, counts = scratch
+    m, psi, counts, ranks = scratch
     live = designated.size
     delay = ring.shape[1] // live
     for e in range(episodes[0], episodes[1]):
         G, H, now, after = fields[0, e], fields[1, e], active[e], touched[1]
         for t in range(steps):
-            x = mix(keys[PHASE_KEY, e], episode[CLOCK, e])
+            k0, k1 = words_of(keys[PHASE_KEY, e], episode[CLOCK, e])
             gated = schedule[GATED, episode[PHASE, e]] != 0
             code = injection_code(episode, e, actions[e])
-            z, a = max(code - 1, 0) // 3, max(code - 1, 0) % 3
             size = nodes_of.shape[1] if code > 0 else 0
+            z, a = ((code - 1) // 3, (code - 1) % 3) if code > 0 else (0, 0)
             laid = (nodes_of[z, :size], miss_of[z, a, :size])
             for r in range(live):
                 value = psi_of(G[r], H[r], w_G, w_H, psi_min)
                 psi[r] = value if gated and designated[r] else _ONE
             _gather(now, touched[0], m, edges, laid, s)
-            _sample(
-                touched[0], after, m, site, psi, laid, top_k, low_word(x), high_word(x), trace, t, e
-            )
+            _sample(touched[0], after, m, ranks, site, psi, laid, top_k, k0, k1, trace, t, e)
             _remember(now, G, H, counts, ring[e], (slot + t) % delay, credit_of, law, trace, t, e)
-            now[:] = after
-            if advance_clock(episode, keys, schedule, e):
-                now[:] = _NONE
+            cleared = advance_clock(episode, keys, schedule, e)
+            for w in range(now.size):  # a slice would compile numba's check of shapes
+                now[w] = _NONE if cleared else after[w]

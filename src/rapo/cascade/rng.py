@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from rapo.core.jit import inlined, kernel
+from rapo.core.jit import inlined, lean_kernel
 from rapo.core.lanes import unit, word
 
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
@@ -39,45 +39,34 @@ def mix(key: Any, counter: Any) -> Any:
 
 
 @inlined
-def low_word(x: Any) -> Any:
-    """Lower 32 bits of a uint64."""
-    return np.uint32(x)
-
-
-@inlined
-def high_word(x: Any) -> Any:
-    """Upper 32 bits of a uint64."""
-    return np.uint32(x >> _S32)
-
-
-@inlined
-def node_word(node: Any) -> Any:
-    """The word by which a node enters its draws."""
-    return word(np.uint32(node) * _NODE)
+def words_of(key: Any, counter: Any) -> tuple[Any, Any]:
+    """`mix` as two uint32, the lower half first: the words that all draws of a step share."""
+    x = mix(key, counter)
+    return np.uint32(x), np.uint32(x >> _S32)
 
 
 @inlined
 def draw(k0: Any, k1: Any, node: Any) -> Any:
-    """Uniform float32 in [0, 1) on a grid of 2^-24, from the two words of a key and a `node_word`.
+    """Uniform float32 in [0, 1) on a grid of 2^-24, from the two words of a step and a node number.
 
-    Two rounds of multiply and xor-shift with the second key word added in between; scalars or
-    lanes.
+    Two rounds of multiply and xor-shift with the second word added in between; scalars or lanes of
+    words, one node.
     """
-    x = word(k0 ^ node)
+    x = word(k0 ^ word(np.uint32(node) * _NODE))
     x = word(word(x ^ word(x >> _S16)) * _MUL1)
     x = word(word(x ^ word(x >> _S15)) + k1)
     x = word(x * _MUL2)
     return unit(word(x ^ word(x >> _S15)))
 
 
-@kernel
+@lean_kernel
 def _uniform(keys: Any, counters: Any, nodes: Any, out: Any) -> None:
     for i in range(out.size):
-        x = mix(keys[i], counters[i])
-        out[i] = draw(low_word(x), high_word(x), node_word(nodes[i]))
+        k0, k1 = words_of(keys[i], counters[i])
+        out[i] = draw(k0, k1, nodes[i])
 
 
-@kernel
+@lean_kernel
 def _derive(keys: Any, counters: Any, out: Any) -> None:
     for i in range(out.size):
         out[i] = mix(keys[i], counters[i])
@@ -91,7 +80,7 @@ def uniform(
         np.asarray(keys, np.uint64), np.asarray(counters, np.uint64), np.asarray(nodes, np.uint32)
     )
     out = np.empty(k.shape, np.float32)
-    _uniform(k.flatten(), c.flatten(), v.flatten(), out.reshape(-1))
+    _uniform(k.flatten(), _as_engine(c), v.flatten(), out.reshape(-1))
     return out
 
 
@@ -99,5 +88,10 @@ def derive(keys: npt.ArrayLike, counters: npt.ArrayLike) -> npt.NDArray[np.uint6
     """Independent uint64 keys from keys and counters (seed and episode, episode and phase, ...)."""
     k, c = np.broadcast_arrays(np.asarray(keys, np.uint64), np.asarray(counters, np.uint64))
     out = np.empty(k.shape, np.uint64)
-    _derive(k.flatten(), c.flatten(), out.reshape(-1))
+    _derive(k.flatten(), _as_engine(c), out.reshape(-1))
     return out
+
+
+def _as_engine(counters: npt.NDArray[np.uint64]) -> npt.NDArray[np.int64]:
+    """The same 64 bits as int64, as the engine counts steps: `mix` is compiled for one type."""
+    return counters.flatten().view(np.int64)

@@ -34,15 +34,18 @@ _ZERO, _ONE, _HALF = np.float32(0), np.float32(1), np.float32(0.5)
 
 
 @inlined
-def mean_position(total: Any, reach: Any) -> Any:
-    """Mean coordinate from a sum of coordinates relative to the centre 0.5; 0.5 for no node."""
-    return _HALF + total / where(reach > _ZERO, reach, _ONE)
+def centroid_and_spread(x: Any, y: Any, squares: Any, reach: Any) -> tuple[Any, Any, Any]:
+    """Mean position and root mean squared distance from it, of `reach` nodes.
 
+    Args:
+        x: sum of their first coordinates, relative to the centre 0.5.
+        y: the same of the second.
+        squares: sum of their squared distances from the centre.
+        reach: how many they are; the centre and 0 for none.
 
-@inlined
-def spread_of(sum_x: Any, sum_y: Any, sum_squares: Any, reach: Any) -> Any:
-    """Root mean squared distance from the centroid; rounding below 0 counts as 0."""
+    Rounding below 0 counts as 0 in the variance.
+    """
     count = where(reach > _ZERO, reach, _ONE)
-    x, y = sum_x / count, sum_y / count
-    variance = sum_squares / count - (x * x + y * y)
-    return root(where(variance > _ZERO, variance, _ZERO))
+    x, y = x / count, y / count
+    variance = squares / count - (x * x + y * y)
+    return _HALF + x, _HALF + y, root(where(variance > _ZERO, variance, _ZERO))

@@ -20,9 +20,9 @@ import numpy as np
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils as untyped_cgutils
-from numba.extending import models, overload, register_model
+from numba.extending import models, register_model
 
-from rapo.core.jit import intrinsic
+from rapo.core.jit import intrinsic, lower_builtin, type_callable
 
 cgutils: Any = untyped_cgutils
 
@@ -76,25 +76,24 @@ def _spread(builder: Any, value: Any, have: Any, want: Any) -> Any:
 
 
 def _binary(function: Any, operand: Any, result: Any, emit: Callable[..., Any]) -> None:
-    """Teach `function` (an operator) to work on lanes of `operand`, scalars mixed in."""
+    """Teach `function` (an operator) to work on lanes of `operand`, scalars mixed in.
 
-    @intrinsic
-    def apply(typingctx: Any, a: Any, b: Any) -> Any:
-        def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-            pairs = zip(args, signature.args, strict=True)
-            return emit(builder, *(_spread(builder, v, t, operand) for v, t in pairs))
+    Typed and lowered in place: as an `overload` each pair of types would be compiled as a function
+    of its own, a fifth of the time that a kernel of lanes takes to compile.
+    """
+    scalar = _SCALAR[operand]
+    pairs = [(operand, operand), (operand, scalar), (scalar, operand)]
 
-        return result(a, b), codegen
+    @type_callable(function)
+    def typed(context: Any) -> Any:
+        return lambda a, b: result if (a, b) in pairs else None
 
-    @overload(function)
-    def typed(a: Any, b: Any) -> Any:
-        if operand in (a, b) and {a, b} <= {operand, _SCALAR[operand]}:
+    def lowered(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        values = zip(args, signature.args, strict=True)
+        return emit(builder, *(_spread(builder, v, t, operand) for v, t in values))
 
-            def implementation(a: Any, b: Any) -> Any:
-                return apply(a, b)
-
-            return implementation
-        return None
+    for pair in pairs:
+        lower_builtin(function, *pair)(lowered)
 
 
 _binary(operator.add, FLOATS, FLOATS, lambda builder, x, y: builder.fadd(x, y))
@@ -141,15 +140,6 @@ def store(typingctx: Any, array: Any, offset: Any, lanes: Any) -> Any:
 
 
 @intrinsic
-def _select(typingctx: Any, condition: Any, a: Any, b: Any) -> Any:
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        values = (_spread(builder, args[i], signature.args[i], FLOATS) for i in (1, 2))
-        return builder.select(args[0], *values)
-
-    return FLOATS(condition, a, b), codegen
-
-
-@intrinsic
 def bits_of(typingctx: Any, mask: Any) -> Any:
     """The 32 booleans of a mask as the bits of a uint32, lane 0 lowest."""
 
@@ -164,19 +154,25 @@ def where(condition: Any, a: Any, b: Any) -> Any:
     return np.where(condition, a, b)
 
 
-@overload(where)
-def _where(condition: Any, a: Any, b: Any) -> Any:
-    if condition == MASK:
+@type_callable(where)
+def _type_of_where(context: Any) -> Any:
+    def typed(condition: Any, a: Any, b: Any) -> Any:
+        return FLOATS if condition == MASK else context.unify_types(a, b)
 
-        def lanes(condition: Any, a: Any, b: Any) -> Any:
-            return _select(condition, a, b)
+    return typed
 
-        return lanes
 
-    def scalar(condition: Any, a: Any, b: Any) -> Any:
-        return a if condition else b
+@lower_builtin(where, MASK, types.Any, types.Any)
+def _where_lanes(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+    values = (_spread(builder, args[i], signature.args[i], FLOATS) for i in (1, 2))
+    return builder.select(args[0], *values)
 
-    return scalar
+
+@lower_builtin(where, types.Boolean, types.Any, types.Any)
+def _where_scalar(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+    wanted = signature.return_type
+    values = (context.cast(builder, args[i], signature.args[i], wanted) for i in (1, 2))
+    return builder.select(args[0], *values)
 
 
 def word(x: Any) -> Any:
@@ -184,19 +180,15 @@ def word(x: Any) -> Any:
     return np.uint32(x)
 
 
-@overload(word)
-def _word(x: Any) -> Any:
-    if x == WORDS:
+@type_callable(word)
+def _type_of_word(context: Any) -> Any:
+    return lambda x: WORDS if x == WORDS else types.uint32
 
-        def lanes(x: Any) -> Any:
-            return x
 
-        return lanes
-
-    def scalar(x: Any) -> Any:
-        return np.uint32(x)
-
-    return scalar
+@lower_builtin(word, WORDS)
+@lower_builtin(word, types.Integer)
+def _word(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+    return context.cast(builder, args[0], signature.args[0], signature.return_type)
 
 
 def _constant(ir_type: Any, value: float) -> Any:
