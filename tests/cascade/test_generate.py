@@ -141,7 +141,7 @@ def test_meta_says_where_the_graph_came_from():
     assert g.meta["nodes"] == 50
     assert g.meta["seed"] == 7
     assert g.meta["scale"] == pytest.approx(0.25)
-    assert g.meta["clipped_edges"] == 0
+    assert g.meta["capped_edges"] == 0
 
 
 @pytest.mark.parametrize(
@@ -246,9 +246,9 @@ def test_scaling_multiplies_and_counts_what_it_clips():
     g = drawn(50, 1, scale=0.5)
     doubled = scaled(g, 2.0)
     np.testing.assert_allclose(doubled.prob, np.minimum(2 * g.prob.astype(float), 1), rtol=1e-7)
-    assert doubled.meta["clipped_edges"] == int((2 * g.prob.astype(float) > 1).sum())
+    assert doubled.meta["capped_edges"] == int((2 * g.prob.astype(float) > 1).sum())
     ten = scaled(g, 10.0)
-    assert ten.meta["clipped_edges"] == int((10 * g.prob.astype(float) > 1).sum()) > 0
+    assert ten.meta["capped_edges"] == int((10 * g.prob.astype(float) > 1).sum()) > 0
     assert ten.prob.max() == 1
     assert ten.meta["scale"] == 10.0
     assert scaled(g, 1.0) == g

@@ -1,18 +1,24 @@
 """`Graph`: content, equality, files, immutability and everything that is refused."""
 
 import dataclasses
+import gzip
 import io
 import json
 import pickle
 import re
 import zipfile
 from copy import deepcopy
+from pathlib import Path
 
+import networkx as nx
 import numpy as np
 import pytest
 
 from rapo.cascade.generate import generate
 from rapo.cascade.graph import Graph
+from rapo.cascade.load import from_networkx
+
+FIXTURES = Path(__file__).resolve().parents[1] / "fixtures"
 
 ARRAYS = ("indptr", "indices", "prob", "positions", "sensitive", "support", "weights")
 #   0 -> 1 -> 2 -> 0, 2 -> 3; nodes 1 and 2 are sensitive
@@ -390,3 +396,140 @@ def test_no_pickle_is_ever_loaded(tmp_path):
     rewrite(path, prob=np.array([{"a": 1}], dtype=object))
     with pytest.raises(ValueError, match=r"allow_pickle|graph\.npz"):
         Graph.load(path)
+
+
+@pytest.mark.parametrize("suffix", ["csv", "csv.gz", "graphml"])
+def test_a_file_of_another_kind_is_named_with_what_loads_it(tmp_path, suffix):
+    path = tmp_path / f"net.{suffix}"
+    if suffix == "graphml":
+        nx.write_graphml(nx.path_graph(3), path)
+    else:
+        text = b"src,dst\n0,1\n"
+        path.write_bytes(gzip.compress(text) if suffix == "csv.gz" else text)
+    loader = "load_graphml" if suffix == "graphml" else "load_edges"
+    with pytest.raises(ValueError, match=rf"net\.{suffix}.*rapo\.{loader}") as caught:
+        Graph.load(path)
+    assert "pickle" not in str(caught.value)
+    assert f"rapo graph net.{suffix} --out" in str(caught.value)
+
+
+# --- labels --------------------------------------------------------------------------------
+
+LABELS = {"party": ("D", "R", None, "D"), "name": ("a", "b, c", "ü", "")}
+
+
+def test_labels_are_kept_and_not_part_of_the_content():
+    given = {"party": ["D", "R", None, "D"], "name": np.array(["a", "b, c", "ü", ""])}
+    g = tiny(labels=given)
+    assert g.labels == LABELS
+    assert tiny().labels == {}
+    assert g == tiny() and g.hash == tiny().hash
+    given["party"][0] = "X"
+    assert g.labels["party"][0] == "D"
+    with pytest.raises(TypeError):
+        g.labels["party"] = ()
+    assert "party" in repr(g) and "labels" not in repr(tiny())
+
+
+def test_labels_follow_copies():
+    g = tiny(labels=LABELS)
+    others = (
+        pickle.loads(pickle.dumps(g)),
+        deepcopy(g),
+        g.replace(),
+        g.replace(prob=[0, 0, 0, 0]),
+        g.replace(meta={"a": 1}),
+        g.replace(prob=[0, 0, 0, 0], meta={"a": 1}),
+    )
+    for other in others:
+        assert other.labels == LABELS
+    assert g.replace(labels={}).labels == {}
+    assert g.replace(labels={"x": ("1",) * 4}).labels == {"x": ("1",) * 4}
+
+
+def test_equal_values_of_a_label_are_one_object():
+    """A column costs a reference per node, not a string."""
+    values = ["".join(("north", "-", "west")) for _ in range(4)]
+    assert len({id(value) for value in values}) == 4
+    assert len({id(value) for value in tiny(labels={"area": values}).labels["area"]}) == 1
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [
+        {"a": ("x", "y")},
+        {"a": "abcd"},
+        {"a": 3},
+        {"a": (1, 2, 3, 4)},
+        {"a": ("x", "y", "z", float("nan"))},
+        {3: ("x",) * 4},
+        [("x",) * 4],
+        None,
+    ],
+)
+def test_labels_that_are_no_text_per_node_are_refused(labels):
+    with pytest.raises(ValueError, match="label"):
+        tiny(labels=labels)
+
+
+def test_labels_are_saved_and_loaded(tmp_path):
+    path = tiny(labels=LABELS, meta={"a": 1}).save(tmp_path / "g.npz")
+    back = Graph.load(path)
+    assert back.labels == LABELS
+    assert back.meta == {"a": 1}
+    plain = tiny(meta={"a": 1}).save(tmp_path / "plain.npz")
+    assert Graph.load(plain).labels == {}
+
+
+def test_version_0_1_reads_a_file_with_labels(tmp_path):
+    """It loaded every entry without pickles, then took those it knew and checked the format."""
+    with np.load(tiny(labels=LABELS).save(tmp_path / "g.npz"), allow_pickle=False) as data:
+        content = {name: data[name] for name in data.files}
+    header = json.loads(str(content["header"]))
+    assert header["format"] == 1
+    assert set(header) >= {"format", "hash", "meta"}
+    again = Graph(**{name: content[name] for name in ARRAYS}, meta=header["meta"])
+    assert again.hash == header["hash"]
+    with np.load(tiny().save(tmp_path / "plain.npz"), allow_pickle=False) as data:
+        assert set(data.files) == {"header", *ARRAYS}
+
+
+def test_a_file_of_version_0_1_loads_without_labels():
+    old = Graph.load(FIXTURES / "v0.1" / "karate.npz")
+    assert old.labels == {}
+    now = from_networkx(nx.karate_club_graph(), sensitive=[0, 1, 2, 3, 7, 13])
+    assert now == old, "the layout, the draws and the factor are those of version 0.1"
+    assert set(now.labels["club"]) == {"Mr. Hi", "Officer"}
+
+
+def test_damaged_labels_are_refused_by_the_name_of_the_file(tmp_path):
+    path = tiny(labels=LABELS).save(tmp_path / "g.npz")
+    rewrite(path, labels=np.frombuffer(b'{"party": {"values": ["D"], "of": [0, 7]}}', np.uint8))
+    with pytest.raises(ValueError, match=r"g\.npz"):
+        Graph.load(path)
+
+
+# --- other probabilities on the same wiring ------------------------------------------------
+
+
+def test_other_probabilities_share_the_wiring_and_nothing_that_depends_on_them():
+    g = generate(60, 3, scale=0.5)
+    for name in ("sources", "neighbours", "incoming", "adjacency", "hash"):
+        getattr(g, name)  # all that is derived is there to be carried over by mistake
+    prob = g.prob[::-1].copy()
+    quick = g.replace(prob=prob)
+    whole = g.replace(prob=prob, meta=dict(g.meta))
+    assert quick.hash == whole.hash != g.hash
+    assert quick.neighbours is g.neighbours
+    np.testing.assert_array_equal(quick.adjacency.toarray(), whole.adjacency.toarray())
+    for one, two in zip(quick.incoming, whole.incoming, strict=True):
+        np.testing.assert_array_equal(one, two)
+    assert not quick.prob.flags.writeable
+    prob[:] = 0
+    assert quick == whole
+
+
+@pytest.mark.parametrize("bad", [[0.5] * 3, [0.5, 0.5, 0.5, 1.5], [0, 0, 0, np.nan], ["a"] * 4])
+def test_other_probabilities_are_checked(bad):
+    with pytest.raises(ValueError, match=r"prob"):
+        tiny().replace(prob=bad)

@@ -1,5 +1,6 @@
 """Balls, V_sens, stimuli and seed scores."""
 
+import networkx as nx
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -7,7 +8,16 @@ from hypothesis import strategies as st
 from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
-from rapo.cascade.landmarks import draw_sensitive, draw_stimuli, exposure_scores, grow_ball
+from rapo.cascade.generate import generate
+from rapo.cascade.graph import Graph
+from rapo.cascade.landmarks import (
+    draw_sensitive,
+    draw_stimuli,
+    exposure_scores,
+    grow_ball,
+    largest_part,
+    stimuli_in_reach,
+)
 
 
 def spatial(n, seed, *, links=3):
@@ -187,3 +197,66 @@ def test_scores_without_edges_are_zero_influence():
     influence, risk = exposure_scores(sparse.csr_array((2, 2)), np.array([True, False]))
     assert influence.tolist() == [0, 0]
     assert risk.tolist() == [1, 0]
+
+
+# --- paths to V_sens -----------------------------------------------------------------------
+
+
+def directed(n, pairs, prob, sensitive, support, weights):
+    """A graph from (source, target) pairs, positions on a line."""
+    order = sorted(range(len(pairs)), key=lambda i: pairs[i])
+    indptr = np.concatenate([[0], np.cumsum(np.bincount([p[0] for p in pairs], minlength=n))])
+    mask = np.zeros(n, bool)
+    mask[sensitive] = True
+    return Graph(
+        indptr=indptr,
+        indices=np.array([pairs[i][1] for i in order], np.int32),
+        prob=np.array([prob[i] for i in order], float),
+        positions=np.stack([np.linspace(0, 1, n), np.full(n, 0.5)], axis=1),
+        sensitive=mask,
+        support=support,
+        weights=weights,
+    )
+
+
+@given(st.integers(0, 10_000))
+@settings(max_examples=60, deadline=None)
+def test_a_stimulus_in_reach_is_one_with_a_path(seed):
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(3, 15))
+    pairs = [(u, v) for u in range(n) for v in range(n) if u != v and rng.random() < 1.2 / n]
+    prob = np.where(rng.random(len(pairs)) < 0.2, 0.0, 0.5)
+    support = np.sort([rng.choice(n, 2, replace=False) for _ in range(4)], axis=1)
+    weights = np.array([[1.0, 0.0], [0.5, 0.5], [0.0, 1.0], [0.5, 0.5]])
+    target = int(rng.integers(n))
+    graph = directed(n, pairs, prob, [target], support, weights)
+    paths = nx.DiGraph([pair for pair, p in zip(pairs, prob, strict=True) if p > 0])
+    paths.add_nodes_from(range(n))
+    expected = [
+        any(
+            w > 0 and nx.has_path(paths, int(seed_node), target)
+            for seed_node, w in zip(*row, strict=True)
+        )
+        for row in zip(support, weights, strict=True)
+    ]
+    assert stimuli_in_reach(graph).tolist() == expected
+
+
+def test_a_long_way_to_the_sensitive_set_is_a_way():
+    n = 5000
+    pairs = [(i, i + 1) for i in range(n - 1)]
+    chain = directed(n, pairs, [0.5] * (n - 1), [n - 1], [[0, 1]], [[0.5, 0.5]])
+    assert stimuli_in_reach(chain).tolist() == [True]
+    back = directed(n, [(j, i) for i, j in pairs], [0.5] * (n - 1), [n - 1], [[0, 1]], [[0.5, 0.5]])
+    assert stimuli_in_reach(back).tolist() == [False]
+
+
+def test_generated_stimuli_are_all_in_reach():
+    assert stimuli_in_reach(generate(100, 0, scale=0.0)).all()
+
+
+def test_the_largest_part_of_a_set():
+    path = undirected(7, [(i, i + 1) for i in range(6)])
+    mask = np.array([True, True, False, True, True, True, False])
+    assert np.flatnonzero(largest_part(mask, path)).tolist() == [3, 4, 5]
+    assert not largest_part(np.zeros(7, bool), path).any()

@@ -2,6 +2,8 @@
 
 import gzip
 import json
+import warnings
+from functools import partial
 from pathlib import Path
 
 import networkx as nx
@@ -11,10 +13,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import rapo.cascade.scale
+from rapo.cascade.generate import generate
 from rapo.cascade.graph import Graph
-from rapo.cascade.load import from_networkx, load_edges, load_graphml
+from rapo.cascade.load import from_networkx, load_edges, load_graphml, read_graph
 from rapo.cascade.setting import Setting
 
+pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")  # tested where they are asked for
 DATA = Path(__file__).resolve().parents[3] / "shared" / "data"
 RING = [(i, (i + 1) % 12) for i in range(12)] + [(i, (i + 3) % 12) for i in range(12)]
 
@@ -50,7 +54,7 @@ def test_a_plain_edge_list_becomes_a_graph(ring):
     assert (graph.n, graph.edges, graph.stimuli) == (12, 24, 20)
     assert set(edge_dict(graph)) == set(RING)
     assert 0.15 <= graph.sensitive.mean() <= 0.25
-    assert {k: v for k, v in graph.meta.items() if k != "clipped_edges"} == {
+    assert {k: v for k, v in graph.meta.items() if k != "capped_edges"} == {
         "source": "ring.csv",
         "seed": 0,
         "self_loops_dropped": 0,
@@ -91,8 +95,9 @@ def test_drawn_probabilities_are_beta_and_stronger_inside(tmp_path):
     graph = load_edges(path, scale=False, setting=setting, sensitive=range(30))
     inside = graph.sensitive[graph.sources] & graph.sensitive[graph.indices]
     assert graph.prob[~inside].mean() == pytest.approx(2 / 7, abs=0.02)
-    assert graph.prob[inside].mean() > 0.7
-    assert graph.meta["clipped_edges"] == (graph.prob == 1).sum() > 0
+    assert graph.prob[inside].mean() > 0.65
+    assert graph.prob.max() == np.float32(setting.edge_cap)
+    assert graph.meta["capped_edges"] == (graph.prob == graph.prob.max()).sum() > 0
     other = load_edges(path, scale=False, setting=setting, sensitive=range(10))
     np.testing.assert_array_equal(other.prob[~inside], graph.prob[~inside])
 
@@ -112,8 +117,8 @@ def test_only_drawn_probabilities_are_scaled_unless_told(tmp_path, monkeypatch, 
 
     def scale_to_target(graph, setting, *, seed=0):
         seen.append((setting, seed))
-        assert graph.meta["clipped_edges"] == 0
-        return graph
+        assert graph.meta["capped_edges"] == 0
+        return graph.replace(meta={**graph.meta, "scale": 1.0})
 
     monkeypatch.setattr(rapo.cascade.scale, "scale_to_target", scale_to_target)
     path = write(tmp_path / "s.csv", [(*pair, 0.5) for pair in RING], "src,dst,p")
@@ -264,6 +269,214 @@ def test_bad_networkx_graphs_are_refused():
         from_networkx(nx.DiGraph([(0, 1), (0, "1")]))
     with pytest.raises(ValueError, match="holds no edge between two nodes"):
         from_networkx(nx.empty_graph(3))
+
+
+# Labels
+
+
+def test_labels_stay_with_the_graph_in_node_order(tmp_path):
+    edges = write(tmp_path / "e.csv", [(20, 3), (3, 100), (100, 20)])
+    rows = [(100, "north", ""), (7, "lone", "x"), (3, "south", "y")]
+    labels = write(tmp_path / "l.csv", rows, "node,area,tag")
+    graph = load_edges(edges, labels=labels, sensitive=[3, 20], scale=False)
+    assert graph.meta["ids"] == [3, 7, 20, 100]
+    assert graph.labels == {
+        "area": ("south", "lone", None, "north"),
+        "tag": ("y", "x", None, None),
+    }
+    assert load_edges(edges, sensitive=[3, 20], scale=False).labels == {}
+    again = Graph.load(graph.save(tmp_path / "g.npz"))
+    assert again.labels == graph.labels
+
+
+def test_attributes_of_networkx_and_graphml_become_text(tmp_path):
+    source = nx.cycle_graph(5)
+    nx.set_node_attributes(source, {0: "a", 1: "b", 3: "a"}, "kind")
+    nx.set_node_attributes(source, {i: i / 2 for i in range(5)}, "size")
+    graph = from_networkx(source, sensitive=[0, 1], scale=False)
+    assert graph.labels == {
+        "kind": ("a", "b", None, "a", None),
+        "size": ("0.0", "0.5", "1.0", "1.5", "2.0"),
+    }
+    nx.write_graphml(source, tmp_path / "g.graphml")
+    read = load_graphml(tmp_path / "g.graphml", sensitive=[0, 1], scale=False)
+    assert read.labels == graph.labels and read == graph
+
+
+def test_scaling_keeps_the_labels(ring, labels):
+    graph = load_edges(ring, labels=labels, sensitive="area=north")
+    assert "scale" in graph.meta
+    assert graph.labels["area"].count("north") == 4
+
+
+# What a user is warned about
+
+
+def said_by(load):
+    """A graph and the warnings of loading it."""
+    with warnings.catch_warnings(record=True) as record:
+        warnings.simplefilter("always")
+        graph = load()
+    return graph, [str(one.message) for one in record if issubclass(one.category, UserWarning)]
+
+
+def test_probabilities_above_the_cap_are_capped_counted_and_named(tmp_path):
+    prob = [1.0, 0.96, 0.95, 0.93, 0.92] + [0.5] * (len(RING) - 5)
+    path = write(
+        tmp_path / "p.csv", [(*e, p) for e, p in zip(RING, prob, strict=True)], "src,dst,p"
+    )
+    graph, said = said_by(lambda: load_edges(path, probability="p"))
+    assert graph.prob.max() == np.float32(0.95)
+    assert graph.meta["capped_edges"] == 2
+    assert len(said) == 2
+    assert said[0].startswith("2 of 24 edges") and "0.95" in said[0]
+    assert said[1].startswith("5 of 24 edges") and "0.91" in said[1]
+    setting = Setting.default().replace(edge_cap=1.0)
+    free, said = said_by(lambda: load_edges(path, probability="p", setting=setting))
+    assert free.prob.max() == 1 and free.meta["capped_edges"] == 0
+    assert [text.split(" edges")[0] for text in said] == ["5 of 24"]
+
+
+def test_scaled_probabilities_are_capped_too(tmp_path):
+    """Two edges are so much stronger than the rest that the factor lifts them over the cap."""
+    rows = [(*pair, 0.02 if i > 1 else 0.9) for i, pair in enumerate(RING)]
+    path = write(tmp_path / "p.csv", rows, "src,dst,p")
+    setting = Setting.default().replace(cascade_target=4.0)
+    graph, said = said_by(lambda: load_edges(path, probability="p", scale=True, setting=setting))
+    assert graph.meta["scale"] > 0.95 / 0.9
+    assert graph.prob.max() == np.float32(0.95)
+    assert graph.meta["capped_edges"] == 2
+    assert len(said) == 2
+
+
+def test_weak_given_probabilities_are_named_with_the_factor(tmp_path):
+    rows = [(*pair, 0.05) for pair in RING]
+    path = write(tmp_path / "weak.csv", rows, "src,dst,p")
+    _, (said,) = said_by(lambda: load_edges(path, probability="p"))
+    assert "0.12" in said and "scale=True" in said and "8.1" in said  # 2 x .05 / .81, and back
+    setting = Setting.default().replace(cascade_target=4.0)
+    strong = write(tmp_path / "strong.csv", [(*pair, 0.5) for pair in RING], "src,dst,p")
+    for file, options in (
+        (strong, {"probability": "p"}),
+        (path, {"probability": "p", "scale": True}),
+        (path, {"scale": False}),
+    ):
+        _, said = said_by(partial(load_edges, file, setting=setting, **options))
+        assert said == []
+
+
+def test_who_draws_or_scales_is_not_told_to_scale():
+    chain = nx.DiGraph([(i, i + 1) for i in range(20)])  # no cycle: nothing sustains itself
+    nx.set_edge_attributes(chain, 0.3, "p")
+    small = Setting.default().replace(cascade_target=0.5)  # met where a seed reaches few others
+    for options, told in (
+        ({"probability": "p"}, True),
+        ({"probability": "p", "scale": True}, False),
+        ({"scale": False}, False),
+    ):
+        _, said = said_by(partial(from_networkx, chain, setting=small, **options))
+        assert any("scale=True" in one for one in said) == told
+
+
+def test_ordinary_graphs_are_not_warned_about():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        from_networkx(nx.karate_club_graph())
+        from_networkx(nx.gnp_random_graph(80, 0.1, seed=1, directed=True))
+        generate(50, 0)
+        generate(100, 1)
+
+
+# What cannot be worked with
+
+
+def test_a_sensitive_set_of_one_node_is_refused_by_its_id(ring, labels):
+    for options in (
+        {"sensitive": [7]},
+        {"sensitive": [0, 7], "sensitive_part": "largest"},
+        {"sensitive": "area=lone", "labels": labels},
+    ):
+        with pytest.raises(ValueError, match="single node"):
+            load_edges(ring, scale=False, **options)
+    with pytest.raises(ValueError, match=r"\b7\b.*sensitive"):
+        load_edges(ring, scale=False, sensitive=[7])
+    with pytest.warns(UserWarning, match="single node"):
+        assert from_networkx(nx.path_graph(4), scale=False).sensitive.sum() == 1
+
+
+def test_a_saved_graph_from_which_nothing_reaches_the_sensitive_set_is_refused(tmp_path, ring):
+    graph = load_edges(ring, sensitive=[0, 1], scale=False)
+    inside = graph.sensitive[graph.indices]
+    outside = graph.replace(
+        support=[[5, 6]], weights=[[0.5, 0.5]], prob=np.where(inside, 0.0, graph.prob)
+    )
+    path = outside.save(tmp_path / "g.npz")
+    with pytest.raises(ValueError, match=r"g\.npz.*no directed path"):
+        read_graph(path)
+    assert Graph.load(path) == outside, "a graph as such may be anything"
+    reaching = outside.replace(prob=graph.prob).save(tmp_path / "h.npz")
+    assert read_graph(reaching).stimuli == 1
+
+
+# One function for every file
+
+
+def test_any_file_is_read_by_what_it_holds(tmp_path, ring, labels):
+    expected = load_edges(ring, scale=False, seed=3)
+    text = ring.read_bytes()
+    (tmp_path / "a.tsv").write_bytes(text.replace(b",", b"\t"))
+    (tmp_path / "b.csv.gz").write_bytes(gzip.compress(text))
+    (tmp_path / "edges.txt").write_bytes(text)
+    for name in ("ring.csv", "a.tsv", "b.csv.gz", "edges.txt"):
+        assert read_graph(tmp_path / name, scale=False, seed=3) == expected
+    nx.write_graphml(nx.DiGraph(RING), tmp_path / "c.graphml")
+    (tmp_path / "d.graphml.gz").write_bytes(gzip.compress((tmp_path / "c.graphml").read_bytes()))
+    for name in ("c.graphml", "d.graphml.gz"):
+        assert read_graph(str(tmp_path / name), scale=False, seed=3) == expected
+    saved = expected.save(tmp_path / "e.npz")
+    assert read_graph(saved) == expected
+    labelled = read_graph(ring, labels=labels, sensitive="area=north", scale=False)
+    assert labelled.sensitive.sum() == 4 and "area" in labelled.labels
+
+
+def test_options_that_a_file_does_not_take_are_named(tmp_path, ring):
+    saved = load_edges(ring, scale=False).save(tmp_path / "e.npz")
+    with pytest.raises(ValueError, match=r"e\.npz.*\['seed'\]"):
+        read_graph(saved, seed=3)
+    nx.write_graphml(nx.DiGraph(RING), tmp_path / "c.graphml")
+    with pytest.raises(ValueError, match=r"c\.graphml.*\['labels', 'source'\]"):
+        read_graph(tmp_path / "c.graphml", source="a", labels="b", seed=1)
+    with pytest.raises(ValueError, match=r"ring\.csv.*\['speed'\]"):
+        read_graph(ring, speed=3)
+    with pytest.raises(ValueError, match=r"ring\.csv.*\['graph'\]"):
+        read_graph(ring, graph=3)
+
+
+def test_files_of_the_wrong_kind_are_named_with_what_loads_them(tmp_path, ring):
+    saved = load_edges(ring, scale=False).save(tmp_path / "e.npz")
+    nx.write_graphml(nx.DiGraph(RING), tmp_path / "c.graphml")
+    for loader, path, other in (
+        (load_edges, saved, "rapo.Graph.load"),
+        (load_edges, tmp_path / "c.graphml", "rapo.load_graphml"),
+        (load_graphml, ring, "rapo.load_edges"),
+        (load_graphml, saved, "rapo.Graph.load"),
+    ):
+        with pytest.raises(ValueError, match=path.name) as caught:
+            loader(path)
+        assert other in str(caught.value)
+    with pytest.raises(ValueError, match=r"e\.npz.*Graph\.load"):
+        load_edges(ring, labels=saved)
+
+
+@pytest.mark.parametrize("name", ["cut.npz", "cut.graphml", "cut.csv", "cut"])
+def test_a_damaged_file_is_named_whatever_it_was(tmp_path, name):
+    path = tmp_path / name
+    for content in (b"", b"\x93\x00\x01\x02"):
+        path.write_bytes(content)
+        with pytest.raises(ValueError, match=name):
+            read_graph(path)
+    with pytest.raises(FileNotFoundError, match="none"):
+        read_graph(tmp_path / "none.npz")
 
 
 # Real networks

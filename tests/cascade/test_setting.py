@@ -72,6 +72,8 @@ def test_a_setting_is_immutable():
         ("sensitive_low", DEFAULT.sensitive_high),
         ("support", 1),
         ("cascade_target", 1e-9),
+        ("edge_cap", 1e-9),
+        ("edge_cap", 1),
         ("persistence", 0),
         ("persistence", 0.999),
         ("delay", 1),
@@ -97,6 +99,8 @@ BEYOND = [
     ("sensitive_high", 1.0),
     ("support", 0),
     ("cascade_target", 0.0),
+    ("edge_cap", 0.0),
+    ("edge_cap", 1.01),
     ("persistence", 1.0),
     ("persistence", -0.1),
     ("delay", 0),
@@ -113,7 +117,8 @@ BEYOND = [
 ]
 NUMBERS = (
     "neighbours", "inside_weight", "sensitive_low", "sensitive_high", "support", "cascade_target",
-    "persistence", "delay", "influence_tilt", "risk_tilt", "kappa_s", "outside_weight", "kappa",
+    "edge_cap", "persistence", "delay", "influence_tilt", "risk_tilt", "kappa_s", "outside_weight",
+    "kappa",
 )  # fmt: skip
 
 
@@ -164,3 +169,19 @@ def test_unknown_and_missing_names_are_refused():
     del values["kappa"], values["delay"]
     with pytest.raises(ValueError, match=r"unknown or missing settings \['delay', 'kappa'\]"):
         Setting.from_dict(values)
+
+
+def test_a_setting_of_version_0_1_has_no_cap_below_1():
+    """It knew no `edge_cap`; any other field that is missing stays an error."""
+    values = DEFAULT.to_dict()
+    assert values.pop("edge_cap") == 0.95
+    old = Setting.from_dict(values)
+    assert old == DEFAULT.replace(edge_cap=1.0) != DEFAULT
+    for name in values:
+        with pytest.raises(ValueError, match=rf"\['{name}'\]"):
+            Setting.from_dict({key: value for key, value in values.items() if key != name})
+
+
+def test_the_cap_of_a_setting_survives_replace():
+    assert DEFAULT.replace(persistence=0.5).edge_cap == 0.95
+    assert DEFAULT.replace(edge_cap=0.8).replace(persistence=0.5).edge_cap == 0.8

@@ -10,13 +10,14 @@ import csv
 import gzip
 import io
 import zlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
+from scipy import sparse
 
 OnFault = Literal["error", "drop"]
 
@@ -33,7 +34,7 @@ class EdgeTable:
     """False: every entry stands for both directions."""
     prob: npt.NDArray[np.float64] | None = None
     """(entries,) p_uv in [0, 1]; None if the probabilities are to be drawn."""
-    lines: list[int] | None = None
+    lines: Sequence[int] | None = None
     """Line of each entry, the header being line 1; None if there was no text file."""
 
     def where(self, i: int) -> str:
@@ -60,6 +61,14 @@ class NodeTable:
             )
         return self.columns[name]
 
+    def texts(self, keys: list[str]) -> dict[str, tuple[str | None, ...]]:
+        """Per column the text of each node of `keys`; None where there is none."""
+        columns = {}
+        for name, values in self.columns.items():
+            texts = [None if (v := values.get(key)) is None else str(v).strip() for key in keys]
+            columns[name] = tuple(text or None for text in texts)
+        return columns
+
 
 @dataclass(frozen=True)
 class CleanEdges:
@@ -70,6 +79,14 @@ class CleanEdges:
     prob: npt.NDArray[np.float64] | None
     self_loops_dropped: int
     duplicates_dropped: int
+
+    def neighbours(self, n: int) -> sparse.csr_array:
+        """(n, n) undirected adjacency; the same matrix as `Graph.neighbours`."""
+        ones = np.ones(len(self.sources), np.int8)
+        one_way = sparse.csr_array((ones, (self.sources, self.targets)), shape=(n, n))
+        both = ((one_way + one_way.T) > 0).astype(np.int8).tocsr()
+        both.sort_indices()
+        return both
 
 
 def read_edges(
@@ -85,45 +102,50 @@ def read_edges(
         directed: whether a row is one direction or both.
     """
     name = Path(path).name
-    header, rows = _read_table(path)
+    table = _read_table(path)
     wanted = [source, target] + ([probability] if probability is not None else [])
-    at = [_position(column, header, name) for column in wanted]
-    ends: tuple[list[str], list[str]] = ([], [])
-    prob: list[float] = []
-    for line, row in rows:
-        for end, place in zip(ends, at[:2], strict=True):
-            end.append(_node_id(row[place], f"{name}, line {line}"))
-        if probability is not None:
-            prob.append(check_probability(row[at[2]], f"{name}, line {line}"))
-    given = None if probability is None else np.array(prob)
-    return EdgeTable(name, *ends, directed, given, [line for line, _ in rows])
+    columns = [table.columns[_position(column, table.header, name)] for column in wanted]
+    _refuse_empty_ids(columns[:2], table.lines, name)
+    given = None
+    if probability is not None:
+        given = _probabilities(columns[2], table.lines, name)
+    return EdgeTable(name, columns[0], columns[1], directed, given, table.lines)
 
 
 def read_labels(path: str | Path) -> NodeTable:
     """Read a CSV or TSV file (.gz allowed): node id in the first column, labels after."""
     name = Path(path).name
-    header, rows = _read_table(path)
+    table = _read_table(path)
+    keys = table.columns[0]
+    _refuse_empty_ids([keys], table.lines, name)
     first_line: dict[str, int] = {}
-    columns: dict[str, dict[str, Any]] = {column: {} for column in header[1:]}
-    for line, row in rows:
-        key = _node_id(row[0], f"{name}, line {line}")
-        if key in first_line:
+    for key, line in zip(keys, table.lines, strict=True):
+        if first_line.setdefault(key, line) != line:
             raise ValueError(
                 f"{name}, line {line}: node {key} was labelled on line {first_line[key]}; "
                 "keep one row per node"
             )
-        first_line[key] = line
-        for column, value in zip(header[1:], row[1:], strict=True):
-            columns[column][key] = value
-    return NodeTable(list(first_line), columns)
+    labels = zip(table.header[1:], table.columns[1:], strict=True)
+    return NodeTable(keys, {name: dict(zip(keys, cells, strict=True)) for name, cells in labels})
 
 
-def _read_table(path: str | Path) -> tuple[list[str], list[tuple[int, list[str]]]]:
-    """Header and (line, fields) of every row, all rows as wide as the header."""
+@dataclass(frozen=True)
+class _TextTable:
+    """A text table by column, every cell stripped."""
+
+    header: list[str]
+    columns: list[list[str]]
+    lines: Sequence[int]
+    """Line of each row in the file."""
+
+
+def _read_table(path: str | Path) -> _TextTable:
+    """The table in a CSV or TSV file, all rows as wide as the header."""
     path = Path(path)
+    refuse_other_kind(path, "table")
     opener: Any = gzip.open if path.suffix == ".gz" else open
     try:
-        with opener(path, "rt", encoding="utf-8-sig", newline="") as file:
+        with opener(path, "rt", encoding="utf-8-sig") as file:
             text = file.read()
     except FileNotFoundError:
         raise
@@ -139,15 +161,82 @@ def _read_table(path: str | Path) -> tuple[list[str], list[tuple[int, list[str]]
     header = [cell.strip() for cell in next(csv.reader([first], delimiter=delimiter))]
     if len(set(header)) < len(header):
         raise ValueError(f"{path.name} repeats a column name in {header}; rename one of them")
-    reader = csv.reader(io.StringIO(rest), delimiter=delimiter)
-    rows = [(reader.line_num + 1, [c.strip() for c in row]) for row in reader if row]
-    for line, row in rows:
-        if len(row) != len(header):
+    split = _split_quoted if '"' in rest else _split_plain
+    try:
+        lines, widths, cells = split(rest, delimiter)
+    except csv.Error as error:
+        raise ValueError(f"{path.name} is not a text table: {error}") from error
+    for line, width in zip(lines, widths, strict=True):
+        if width != len(header):
             raise ValueError(
-                f"{path.name}, line {line} has {len(row)} fields, the header has {len(header)}; "
+                f"{path.name}, line {line} has {width} fields, the header has {len(header)}; "
                 "correct that line"
             )
-    return header, rows
+    stripped = [cell.strip() for cell in cells]
+    columns = [stripped[i :: len(header)] for i in range(len(header))]
+    return _TextTable(header, columns, lines)
+
+
+Split = tuple[Sequence[int], list[int], list[str]]
+"""Line and width of every row that is not blank, and the cells of all of them, row by row."""
+
+
+def _split_plain(text: str, delimiter: str) -> Split:
+    """A table without quotes: a line is a row, a delimiter ends a cell."""
+    rows = text.removesuffix("\n").split("\n") if text else []
+    lines: Sequence[int] = range(2, 2 + len(rows))
+    if "" in rows:
+        lines = [line for line, row in zip(lines, rows, strict=True) if row]
+        rows = [row for row in rows if row]
+    widths = [row.count(delimiter) + 1 for row in rows]
+    return lines, widths, delimiter.join(rows).split(delimiter) if rows else []
+
+
+def _split_quoted(text: str, delimiter: str) -> Split:
+    """A table with quotes, in which a cell may hold delimiters and line ends."""
+    reader = csv.reader(io.StringIO(text), delimiter=delimiter)
+    rows = [(reader.line_num + 1, row) for row in reader if row]
+    lines, widths = [line for line, _ in rows], [len(row) for _, row in rows]
+    return lines, widths, [cell for _, row in rows for cell in row]
+
+
+_KINDS = {
+    "npz": ("a saved graph", "rapo.Graph.load"),
+    "graphml": ("a GraphML file", "rapo.load_graphml"),
+    "table": ("a CSV edge list", "rapo.load_edges"),
+}
+"""What a file may hold, in words, and what loads it."""
+
+
+def file_kind(path: str | Path) -> str | None:
+    """`npz`, `graphml` or `table` by what a file holds, gzipped or not; None for none of them."""
+    path = Path(path)
+    try:
+        with path.open("rb") as file:
+            start = file.read(4096)
+        if start[:2] == b"\x1f\x8b":
+            with gzip.open(path) as unpacked:
+                start = unpacked.read(4096)
+    except FileNotFoundError:
+        raise
+    except (EOFError, OSError, zlib.error):
+        return None
+    if start[:4] == b"PK\x03\x04":  # a zip; its first entry's name begins at byte 30
+        return "npz" if b".npy" in start[30:100] else None
+    if start.removeprefix(b"\xef\xbb\xbf").lstrip()[:1] == b"<":
+        return "graphml" if b"<graphml" in start else None
+    text = start.decode("utf-8", "ignore").partition("\n")[0]
+    return "table" if ("," in text or "\t" in text) and "\0" not in text else None
+
+
+def refuse_other_kind(path: str | Path, wanted: str) -> None:
+    """Name what a file is if it is of another kind than `wanted`, and what loads it."""
+    kind = file_kind(path)
+    if kind not in (None, wanted):
+        name = Path(path).name
+        what, loader = _KINDS[str(kind)]
+        saved = f" or `rapo graph {name} --out net.npz`" if wanted == "npz" else ""
+        raise ValueError(f"{name} is {what}, not {_KINDS[wanted][0]}; load it with {loader}{saved}")
 
 
 def _position(column: str, header: list[str], name: str) -> int:
@@ -159,10 +248,24 @@ def _position(column: str, header: list[str], name: str) -> int:
     return header.index(column)
 
 
-def _node_id(text: str, where: str) -> str:
-    if not text:
-        raise ValueError(f"{where}: the node id is empty; every row needs one")
-    return text
+def _refuse_empty_ids(columns: list[list[str]], lines: Sequence[int], name: str) -> None:
+    empty = [column.index("") for column in columns if "" in column]
+    if empty:
+        raise ValueError(
+            f"{name}, line {lines[min(empty)]}: the node id is empty; every row needs one"
+        )
+
+
+def _probabilities(cells: list[str], lines: Sequence[int], name: str) -> npt.NDArray[np.float64]:
+    """(rows,) numbers in [0, 1]; the first cell that is none is named by its line."""
+    try:
+        numbers = np.array([float(cell) for cell in cells])
+    except ValueError:
+        numbers = np.array([np.nan])
+    if not np.all((numbers >= 0) & (numbers <= 1)):
+        for cell, line in zip(cells, lines, strict=True):
+            check_probability(cell, f"{name}, line {line}")
+    return numbers
 
 
 def check_probability(value: Any, where: str) -> float:

@@ -30,7 +30,7 @@ def generate(
 
     Positions are uniform in the unit square; a node has 3, 4 or 5 targets among its nearest; V_sens
     is a connected ball; edges inside it are `inside_weight` times stronger; then all probabilities
-    are scaled to the cascade target.
+    are scaled to the cascade target, none above `edge_cap`.
 
     Args:
         nodes: |V|, >= 10.
@@ -79,7 +79,7 @@ def _generate(nodes: int, seed: int, setting: Setting, scale: float | None) -> G
         meta={"generator": "spatial", "nodes": nodes, "seed": seed},
     )
     if scale is not None:
-        graph = scaled(graph, scale * top)
+        graph = scaled(graph, scale * top, setting.edge_cap)
     else:
         graph = scale_to_target(graph, setting, seed=seed)
     return graph.replace(meta={**graph.meta, "scale": graph.meta["scale"] / top})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -16,9 +16,15 @@ import numpy.typing as npt
 from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
+from rapo.cascade.edges import refuse_other_kind
+
 FORMAT = 1
 _DIMENSIONS = {"positions": 2, "support": 2, "weights": 2}
 _ARRAYS = ("indptr", "indices", "prob", "positions", "sensitive", "support", "weights")
+_WIRING = ("sources", "neighbours", "_by_target")
+"""What is derived from indptr and indices alone."""
+
+Labels = Mapping[str, tuple[str | None, ...]]
 
 
 def _frozen(name: str, values: Any, dtype: type) -> npt.NDArray[Any]:
@@ -45,6 +51,40 @@ def _plain(meta: Any) -> dict[str, Any]:
     except (TypeError, ValueError):
         raise ValueError(f"meta must be a mapping of JSON values, got {meta!r}") from None
     return dict(copy)
+
+
+def _labels(labels: Any, n: int) -> Labels:
+    """A read-only copy in which equal values are one object, so a column costs n references."""
+    if not isinstance(labels, Mapping):
+        raise ValueError(f"labels must map columns to a value per node, got {labels!r}")
+    columns: dict[str, tuple[str | None, ...]] = {}
+    for name, values in labels.items():
+        column = tuple(values) if isinstance(values, Sequence | np.ndarray) else ()
+        if not isinstance(name, str) or isinstance(values, str) or len(column) != n:
+            raise ValueError(
+                f"a label column needs a name and {n} values, one per node, got {name!r}: "
+                f"{values!r:.80}"
+            )
+        wrong = next((v for v in column if not isinstance(v, str | None)), None)
+        if wrong is not None:
+            raise ValueError(f"values of label {name!r} must be text or None, got {wrong!r}")
+        once: dict[str | None, str | None] = {}
+        columns[name] = tuple(once.setdefault(value, value) for value in column)
+    return MappingProxyType(columns)
+
+
+def _packed(labels: Labels) -> npt.NDArray[np.uint8]:
+    """Labels as the bytes of a JSON text: per column its distinct values and a number per node."""
+    columns = {}
+    for name, values in labels.items():
+        number = {value: i for i, value in enumerate(dict.fromkeys(values))}
+        columns[name] = {"values": list(number), "of": [number[value] for value in values]}
+    return np.frombuffer(json.dumps(columns).encode(), np.uint8)
+
+
+def _unpacked(text: npt.NDArray[np.uint8]) -> Labels:
+    columns = json.loads(text.tobytes())
+    return {name: tuple(c["values"][i] for i in c["of"]) for name, c in columns.items()}
 
 
 def _read_only(*arrays: npt.NDArray[Any]) -> None:
@@ -78,12 +118,15 @@ class Graph:
     """(Z, k) seed distribution of each stimulus, rows sum to 1."""
     meta: Mapping[str, Any] = field(default_factory=dict)
     """Where the graph came from (JSON values); not part of the hash."""
+    labels: Labels = field(default_factory=dict)
+    """Per column n values, text or None: what is known of the nodes; not part of the hash."""
 
     def __post_init__(self) -> None:
         types = (np.int32, np.int32, np.float32, np.float32, np.bool_, np.int32, np.float64)
         for name, dtype in zip(_ARRAYS, types, strict=True):
             object.__setattr__(self, name, _frozen(name, getattr(self, name), dtype))
         object.__setattr__(self, "meta", MappingProxyType(_plain(self.meta)))
+        object.__setattr__(self, "labels", _labels(self.labels, self.n))
         _validate(self)
 
     @property
@@ -113,12 +156,16 @@ class Graph:
         self,
     ) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32], npt.NDArray[np.float32]]:
         """In-edges as (indptr (n+1,), sources (E,), prob (E,)), sources ascending per node."""
-        order = np.argsort(self.indices, kind="stable")  # stable: sources stay ascending
         indptr = np.zeros(self.n + 1, np.int32)
         np.cumsum(np.bincount(self.indices, minlength=self.n), out=indptr[1:])
-        edges = (indptr, self.sources[order], self.prob[order])
+        edges = (indptr, self.sources[self._by_target], self.prob[self._by_target])
         _read_only(*edges)
         return edges
+
+    @cached_property
+    def _by_target(self) -> npt.NDArray[np.int64]:
+        """(E,) the edges sorted by target; stable, so sources stay ascending."""
+        return np.argsort(self.indices, kind="stable")
 
     @cached_property
     def adjacency(self) -> sparse.csr_array:
@@ -149,7 +196,8 @@ class Graph:
 
     def __reduce__(self) -> tuple[Any, ...]:
         # through the constructor: copies and unpickled graphs are read-only and checked, too
-        return Graph, (*(getattr(self, name) for name in _ARRAYS), dict(self.meta))
+        arrays = (getattr(self, name) for name in _ARRAYS)
+        return Graph, (*arrays, dict(self.meta), dict(self.labels))
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Graph) and self.hash == other.hash
@@ -158,15 +206,24 @@ class Graph:
         return hash(self.hash)
 
     def __repr__(self) -> str:
+        labels = f"labels {', '.join(self.labels)}, " if self.labels else ""
         return (
             f"Graph({self.n} nodes, {self.edges} edges, |V_sens| = {int(self.sensitive.sum())}, "
-            f"{self.stimuli} stimuli, {self.hash})"
+            f"{self.stimuli} stimuli, {labels}{self.hash})"
         )
 
     def replace(self, **changes: Any) -> Graph:
         """A copy with some fields changed, validated anew."""
-        values = {name: getattr(self, name) for name in (*_ARRAYS, "meta")}
-        return Graph(**{**values, **changes})
+        values = {name: getattr(self, name) for name in (*_ARRAYS, "meta", "labels")}
+        if set(changes) != {"prob"}:
+            return Graph(**{**values, **changes})
+        # Other probabilities on the same wiring, as in every search for a factor: what they cannot
+        # change is shared, which at 40,000 nodes is most of the cost.
+        kept = {name: self.__dict__[name] for name in _WIRING if name in self.__dict__}
+        copy = object.__new__(Graph)
+        copy.__dict__.update(values, **kept, prob=_frozen("prob", changes["prob"], np.float32))
+        _validate_prob(copy)
+        return copy
 
     def save(self, path: str | Path) -> Path:
         """Write to `path` (.npz). An existing file is not overwritten."""
@@ -174,6 +231,8 @@ class Graph:
         if path.suffix != ".npz":
             raise ValueError(f"a graph is saved as .npz, got {path.name!r}; name it *.npz")
         arrays = {name: getattr(self, name) for name in _ARRAYS}
+        if self.labels:  # an entry more, which version 0.1 passes over: the format is the same
+            arrays["labels"] = _packed(self.labels)
         header = json.dumps({"format": FORMAT, "hash": self.hash, "meta": dict(self.meta)})
         try:
             with path.open("xb") as file:
@@ -185,33 +244,35 @@ class Graph:
     @classmethod
     def load(cls, path: str | Path) -> Graph:
         """Read what `save` wrote; a changed or foreign file is refused."""
-        header, arrays = _read(path)
+        header, arrays, labels = _read(path)
         if header["format"] != FORMAT:
             raise ValueError(
                 f"{path} has graph format {header['format']}, this version reads {FORMAT}"
             )
-        graph = cls(**arrays, meta=header["meta"])
+        graph = cls(**arrays, meta=header["meta"], labels=labels)
         if graph.hash != header["hash"]:
             raise ValueError(f"{path} is damaged: hash {graph.hash}, expected {header['hash']}")
         return graph
 
 
-def _read(path: str | Path) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
-    """Header and arrays of a saved graph; whatever cannot be read is named with its file."""
+def _read(path: str | Path) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]], Labels]:
+    """Header, arrays and labels of a saved graph; what cannot be read is named with its file."""
     try:
         with np.load(path, allow_pickle=False) as data:
             missing = [name for name in ("header", *_ARRAYS) if name not in data]
             content = {name: data[name] for name in data.files}
         header = None if missing else json.loads(str(content.pop("header")))
+        labels = _unpacked(content["labels"]) if "labels" in content else {}
     except FileNotFoundError:
         raise
     except Exception as error:  # zip, zlib, json and NumPy each have their own
+        refuse_other_kind(path, "npz")
         raise ValueError(f"{path} is not a rapo graph or is damaged: {error}") from error
     if missing:
         raise ValueError(f"{path} is not a rapo graph: {missing} missing")
     if not isinstance(header, dict) or not {"format", "hash", "meta"} <= set(header):
         raise ValueError(f"{path} is not a rapo graph: its header is {header!r}")
-    return header, {name: content[name] for name in _ARRAYS}
+    return header, {name: content[name] for name in _ARRAYS}, labels
 
 
 def _validate(g: Graph) -> None:
@@ -220,18 +281,13 @@ def _validate(g: Graph) -> None:
         raise ValueError(
             f"indptr must rise from 0 to the number of edges ({g.edges}), got {g.indptr}"
         )
-    for name, shape in (("prob", (g.edges,)), ("positions", (n, 2)), ("sensitive", (n,))):
+    for name, shape in (("positions", (n, 2)), ("sensitive", (n,))):
         if getattr(g, name).shape != shape:
             raise ValueError(f"{name} must have shape {shape}, got {getattr(g, name).shape}")
     if g.edges and (g.indices.min() < 0 or g.indices.max() >= n):
         bad = g.indices[(g.indices < 0) | (g.indices >= n)][0]
         raise ValueError(f"edge targets must be nodes 0..{n - 1}, got {bad}")
-    if not np.all((g.prob >= 0) & (g.prob <= 1)):
-        i = int(np.flatnonzero(~((g.prob >= 0) & (g.prob <= 1)))[0])
-        raise ValueError(
-            f"probabilities must be in [0, 1], got {g.prob[i]} on edge "
-            f"{g.sources[i]} -> {g.indices[i]}; rescale or correct the weights"
-        )
+    _validate_prob(g)
     loops = np.flatnonzero(g.sources == g.indices)
     if len(loops):
         raise ValueError(f"self-loop at node {g.indices[loops[0]]}; drop self-loops first")
@@ -249,6 +305,17 @@ def _validate(g: Graph) -> None:
         )
     _validate_sensitive(g)
     _validate_stimuli(g)
+
+
+def _validate_prob(g: Graph) -> None:
+    if g.prob.shape != (g.edges,):
+        raise ValueError(f"prob must have shape ({g.edges},), got {g.prob.shape}")
+    if not np.all((g.prob >= 0) & (g.prob <= 1)):
+        i = int(np.flatnonzero(~((g.prob >= 0) & (g.prob <= 1)))[0])
+        raise ValueError(
+            f"probabilities must be in [0, 1], got {g.prob[i]} on edge "
+            f"{g.sources[i]} -> {g.indices[i]}; rescale or correct the weights"
+        )
 
 
 def _validate_sensitive(g: Graph) -> None:

@@ -4,11 +4,18 @@ from __future__ import annotations
 
 import heapq
 import math
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
-from scipy.sparse.csgraph import connected_components
+from scipy.sparse.csgraph import breadth_first_order, connected_components
+
+from rapo.cascade.edges import NodeTable
+
+if TYPE_CHECKING:
+    from rapo.cascade.graph import Graph
 
 HOPS = 3
 """Reach of `exposure_scores`: within it a cascade is still close to linear in its seeds."""
@@ -110,6 +117,67 @@ def _share_to_count(share: float, low: float, high: float, n: int) -> int:
     return max(count, 1)
 
 
+def named_sensitive(
+    sensitive: str | Iterable[Any], index: dict[str, int], nodes: NodeTable
+) -> npt.NDArray[np.bool_]:
+    """(n,) membership of a V_sens given as `column=value`, as ids or as a boolean per node.
+
+    Args:
+        sensitive: what was asked for.
+        index: number of each node by the text of its id.
+        nodes: the labels.
+    """
+    if isinstance(sensitive, str):
+        name, equals, wanted = sensitive.partition("=")
+        if not equals:
+            raise ValueError(
+                f"sensitive={sensitive!r} is not of the form 'column=value'; "
+                "give that, or a list of node ids, or a boolean per node"
+            )
+        column = {key: str(value).strip() for key, value in nodes.column(name.strip()).items()}
+        mask = np.array([column.get(key) == wanted.strip() for key in index])
+        if not mask.any():
+            some = sorted(set(column.values()))[:10]
+            raise ValueError(
+                f"no node has {sensitive}; {name.strip()} takes values like {some}, choose one"
+            )
+        return mask
+    if not isinstance(sensitive, Iterable):
+        raise ValueError(
+            f"sensitive must be 'column=value', node ids or a boolean per node, got {sensitive!r}"
+        )
+    values = np.asarray(sensitive).tolist() if isinstance(sensitive, np.ndarray) else [*sensitive]
+    if not values:
+        raise ValueError("sensitive is an empty list; name at least one node")
+    if all(isinstance(value, bool | np.bool_) for value in values):
+        if len(values) != len(index):
+            raise ValueError(
+                f"sensitive has {len(values)} booleans for {len(index)} nodes; give one per node"
+            )
+        return np.array(values, np.bool_)
+    unknown = [value for value in values if str(value) not in index]
+    if unknown:
+        raise ValueError(
+            f"sensitive names {len(unknown)} unknown nodes, first {unknown[0]!r}; "
+            f"use the ids of the data, such as {next(iter(index))}"
+        )
+    mask = np.zeros(len(index), np.bool_)
+    mask[[index[str(value)] for value in values]] = True
+    return mask
+
+
+def largest_part(
+    inside: npt.NDArray[np.bool_], neighbours: sparse.csr_array
+) -> npt.NDArray[np.bool_]:
+    """The largest connected part of a set of nodes, both (n,) membership."""
+    members = np.flatnonzero(inside)
+    part = np.zeros_like(inside)
+    if len(members):
+        _, label = connected_components(neighbours[members][:, members], directed=False)
+        part[members[label == np.bincount(label).argmax()]] = True
+    return part
+
+
 def draw_stimuli(
     neighbours: sparse.csr_array,
     positions: npt.NDArray[np.floating],
@@ -181,3 +249,21 @@ def _carried(P: sparse.csr_array, start: npt.NDArray[np.float64]) -> npt.NDArray
 def _relative(values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
     top = values.max(initial=0.0)
     return values / top if top > 0 else np.zeros_like(values)
+
+
+def stimuli_in_reach(graph: Graph) -> npt.NDArray[np.bool_]:
+    """(Z,) whether a directed path of positive probability leads from a stimulus to V_sens.
+
+    Seeds of weight 0 are never injected and do not count; a seed inside V_sens is there already.
+    """
+    carries, members = graph.prob > 0, np.flatnonzero(graph.sensitive)
+    # Against the direction of edges, from a node beyond the last that leads to all of V_sens.
+    start = np.concatenate([graph.indices[carries], np.full(len(members), graph.n)])
+    end = np.concatenate([graph.sources[carries], members])
+    backwards = sparse.csr_array(
+        (np.ones(len(start), np.int8), (start, end)), shape=(graph.n + 1, graph.n + 1)
+    )
+    reaches = np.zeros(graph.n + 1, np.bool_)
+    reaches[breadth_first_order(backwards, graph.n, return_predecessors=False)] = True
+    injected = reaches[graph.support] & (graph.weights > 0)
+    return np.asarray(injected.any(axis=1), np.bool_)

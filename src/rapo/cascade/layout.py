@@ -1,14 +1,17 @@
-"""Spring layout: positions for networks that come without coordinates.
+"""Positions: as they were given, or a spring layout for networks that come without coordinates.
 
 The kernel is our own because networkx's needs about a minute for 7,000 nodes; this one, seconds.
 """
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
+from rapo.cascade.edges import NodeTable
 from rapo.core.jit import kernel
 
 EXACT = 4000
@@ -107,3 +110,45 @@ def fit_unit_square(points: npt.NDArray[np.float64]) -> npt.NDArray[np.float32]:
     # Rounding can leave a point 1e-16 outside; nothing further out exists to be clipped.
     inside: npt.NDArray[np.float32] = np.clip(scaled, 0.0, 1.0).astype(np.float32)
     return inside
+
+
+def given_positions(
+    positions: str | npt.ArrayLike, index: dict[str, int], nodes: NodeTable
+) -> npt.NDArray[np.float32]:
+    """(n, 2) positions from an array, or from one label that holds pairs or two labels `x,y`.
+
+    Args:
+        positions: an (n, 2) array inside the unit square, or names of labels to scale into it.
+        index: number of each node by the text of its id.
+        nodes: the labels.
+    """
+    if not isinstance(positions, str):
+        xy = np.asarray(positions, np.float32)
+        if xy.shape != (len(index), 2):
+            raise ValueError(
+                f"positions must have shape ({len(index)}, 2), nodes in sorted order of their ids, "
+                f"got {xy.shape}"
+            )
+        return xy
+    names = [positions] if positions in nodes.columns else positions.split(",")
+    columns = [nodes.column(name.strip()) for name in names]
+    points = np.empty((len(index), 2))
+    for key, i in index.items():
+        values = [column.get(key) for column in columns]
+        point = _pair(values if len(columns) > 1 else values[0])
+        if point is None:
+            raise ValueError(
+                f"node {key} has no position in {positions!r}, got {values}; give every node a "
+                "pair of numbers, or use positions=None for a spring layout"
+            )
+        points[i] = point
+    return fit_unit_square(points)
+
+
+def _pair(value: Any) -> npt.NDArray[np.float64] | None:
+    """`value` as two finite numbers, or None."""
+    try:
+        point = np.asarray(value, np.float64)
+    except (TypeError, ValueError):
+        return None
+    return point if point.shape == (2,) and np.isfinite(point).all() else None

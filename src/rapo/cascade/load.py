@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import inspect
+import warnings
 from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
-from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
 from rapo.cascade.edges import (
@@ -18,14 +19,23 @@ from rapo.cascade.edges import (
     OnFault,
     check_probability,
     clean_edges,
+    file_kind,
     read_edges,
     read_labels,
+    refuse_other_kind,
     sort_keys,
 )
 from rapo.cascade.graph import Graph
-from rapo.cascade.landmarks import draw_sensitive, draw_stimuli
-from rapo.cascade.layout import fit_unit_square, spring_layout
+from rapo.cascade.landmarks import (
+    draw_sensitive,
+    draw_stimuli,
+    largest_part,
+    named_sensitive,
+    stimuli_in_reach,
+)
+from rapo.cascade.layout import given_positions, spring_layout
 from rapo.cascade.setting import Setting
+from rapo.cascade.spread import remarks
 from rapo.core.validate import truth, whole_number
 
 if TYPE_CHECKING:
@@ -35,6 +45,41 @@ IDS_KEPT = 100_000
 """Graphs up to this size keep the original node ids in `meta["ids"]`."""
 
 Part = Literal["all", "largest"]
+
+
+def read_graph(path: str | Path, **options: Any) -> Graph:
+    """A graph from a file of any kind that is understood.
+
+    Args:
+        path: a saved graph (.npz), a CSV or TSV edge list or a GraphML file, the latter two also
+            gzipped; what it is, is told by its content.
+        options: those of `load_edges` or `from_networkx`; a saved graph takes none.
+
+    Raises:
+        ValueError: what is wrong with the file or with an option, and what to do.
+    """
+    name, kind = Path(path).name, file_kind(path)
+    if kind is None:  # empty or damaged: its name tells who should complain
+        ends = name.removesuffix(".gz")
+        kind = next((k for k in ("npz", "graphml") if ends.endswith(f".{k}")), "table")
+    if kind == "npz":
+        if options:
+            raise ValueError(
+                f"{name} is a saved graph and takes no options, got {sorted(options)}; load the "
+                "edge list it was made from anew"
+            )
+        graph = Graph.load(path)
+        _refuse_out_of_reach(graph, name)
+        return graph
+    reader = load_graphml if kind == "graphml" else load_edges
+    known = set(inspect.signature(from_networkx if kind == "graphml" else reader).parameters)
+    unknown = sorted(set(options) - (known - {"graph", "path"}))
+    if unknown:
+        raise ValueError(
+            f"{name} is read by {reader.__name__}, which has no option {unknown}; it takes "
+            f"{sorted(known - {'graph', 'path'})}"
+        )
+    return reader(path, **options)
 
 
 def load_edges(
@@ -66,12 +111,14 @@ def load_edges(
         source: column of the edge's source.
         target: column of the edge's target.
         probability: column of p_uv in [0, 1]. None draws Beta(2, 5), times
-            `setting.inside_weight` inside V_sens (unscaled, above 1 becomes 1: counted in meta).
+            `setting.inside_weight` inside V_sens. At most `setting.edge_cap`: what is above is set
+            to it, counted in meta and warned about.
         directed: False makes both directions of every row.
         self_loops: `"error"`, or `"drop"` to leave them out and count them in meta.
         duplicates: the same for repeated edges, of which the first is kept.
-        labels: CSV or TSV file with the node id in its first column and labels after.
-        sensitive: V_sens. None draws a connected ball of the setting's share;
+        labels: CSV or TSV file with the node id in its first column and labels after; they stay
+            in `Graph.labels`.
+        sensitive: V_sens, at least two nodes. None draws a connected ball of the setting's share;
             `"column=value"` takes the nodes with that label; or original ids; or n booleans.
         sensitive_part: `"largest"` keeps the largest connected part of a given V_sens;
             with `"all"` a disconnected one is an error.
@@ -86,6 +133,10 @@ def load_edges(
 
     Raises:
         ValueError: what is wrong with the file (its line) or with an option, and what to do.
+
+    Warns:
+        UserWarning: what would make the graph's results misleading: capped edges, edges that no
+            gate brings below one half, given probabilities that hardly spread.
     """
     table = read_edges(path, source, target, probability, truth("directed", directed))
     return _build(
@@ -108,6 +159,7 @@ def load_graphml(path: str | Path, **options: Any) -> Graph:
     """Read a GraphML file (.gz allowed); the options are those of `from_networkx`."""
     import networkx
 
+    refuse_other_kind(path, "graphml")
     try:
         graph = networkx.read_graphml(path)
     except FileNotFoundError:
@@ -208,7 +260,7 @@ def _build(
     keys, whole = sort_keys([*table.sources, *table.targets, *nodes.keys])
     index = {key: i for i, key in enumerate(keys)}
     edges = clean_edges(table, index, self_loops, duplicates)
-    neighbours = _neighbours(edges, len(keys))
+    neighbours = edges.neighbours(len(keys))
     meta: dict[str, Any] = {
         "source": table.name,
         "seed": seed,
@@ -219,132 +271,60 @@ def _build(
     if len(keys) <= IDS_KEPT:
         meta["ids"] = [int(key) for key in keys] if whole else keys
 
-    xy = _positions(positions, index, nodes, neighbours, seed)
+    xy = (
+        spring_layout(neighbours, seed)
+        if positions is None
+        else given_positions(positions, index, nodes)
+    )
     if sensitive is None:
         low, high = setting.sensitive_low, setting.sensitive_high
         inside = draw_sensitive(neighbours, xy, low, high, ball_rng)
     else:
-        inside = _named(sensitive, index, nodes, meta)
+        inside = named_sensitive(sensitive, index, nodes)
+        if isinstance(sensitive, str):
+            column = nodes.column(sensitive.partition("=")[0].strip())
+            meta["unlabelled"] = len(keys) - len(column)
         if sensitive_part == "largest":
-            inside = _largest_part(inside, neighbours, meta)
+            named = int(inside.sum())
+            inside = largest_part(inside, neighbours)
+            meta["sensitive_left_out"] = named - int(inside.sum())
+        _refuse_single(inside, keys)
     if scale is None:
         scale = edges.prob is None
-    prob, meta["clipped_edges"] = _probabilities(edges, inside, setting, scale, prob_rng)
+    prob, capped = _probabilities(edges, inside, setting, scale, prob_rng)
+    meta["capped_edges"] = capped
     size = setting.support if support is None else support
     seeds, weights = draw_stimuli(neighbours, xy, inside, size, stimuli, stimulus_rng)
     degree = np.bincount(edges.sources, minlength=len(keys))
     indptr = np.concatenate([[0], np.cumsum(degree)]).astype(np.int32)
     targets = edges.targets.astype(np.int32)
-    graph = Graph(indptr, targets, prob, xy, inside, seeds, weights, meta)
+    graph = Graph(indptr, targets, prob, xy, inside, seeds, weights, meta, nodes.texts(keys))
+    _refuse_out_of_reach(graph, table.name)
     if scale:
         from rapo.cascade.scale import scale_to_target
 
         graph = scale_to_target(graph, setting, seed=seed)
+    for remark in remarks(graph, setting, given=edges.prob is not None and not scale):
+        warnings.warn(remark, UserWarning, stacklevel=3)
     return graph
 
 
-def _neighbours(edges: CleanEdges, n: int) -> sparse.csr_array:
-    """(n, n) undirected adjacency; the same matrix as `Graph.neighbours`."""
-    ones = np.ones(len(edges.sources), np.int8)
-    one_way = sparse.csr_array((ones, (edges.sources, edges.targets)), shape=(n, n))
-    both = ((one_way + one_way.T) > 0).astype(np.int8).tocsr()
-    both.sort_indices()
-    return both
-
-
-def _positions(
-    positions: str | npt.ArrayLike | None,
-    index: dict[str, int],
-    nodes: NodeTable,
-    neighbours: sparse.csr_array,
-    seed: int,
-) -> npt.NDArray[np.float32]:
-    if positions is None:
-        return spring_layout(neighbours, seed)
-    if not isinstance(positions, str):
-        xy = np.asarray(positions, np.float32)
-        if xy.shape != (len(index), 2):
-            raise ValueError(
-                f"positions must have shape ({len(index)}, 2), nodes in sorted order of their ids, "
-                f"got {xy.shape}"
-            )
-        return xy
-    names = [positions] if positions in nodes.columns else positions.split(",")
-    columns = [nodes.column(name.strip()) for name in names]
-    points = np.empty((len(index), 2))
-    for key, i in index.items():
-        values = [column.get(key) for column in columns]
-        point = _pair(values if len(columns) > 1 else values[0])
-        if point is None:
-            raise ValueError(
-                f"node {key} has no position in {positions!r}, got {values}; give every node a "
-                "pair of numbers, or use positions=None for a spring layout"
-            )
-        points[i] = point
-    return fit_unit_square(points)
-
-
-def _pair(value: Any) -> npt.NDArray[np.float64] | None:
-    """`value` as two finite numbers, or None."""
-    try:
-        point = np.asarray(value, np.float64)
-    except (TypeError, ValueError):
-        return None
-    return point if point.shape == (2,) and np.isfinite(point).all() else None
-
-
-def _named(
-    sensitive: str | Iterable[Any], index: dict[str, int], nodes: NodeTable, meta: dict[str, Any]
-) -> npt.NDArray[np.bool_]:
-    """(n,) membership of a V_sens given as `column=value`, as ids or as booleans."""
-    if isinstance(sensitive, str):
-        name, equals, wanted = sensitive.partition("=")
-        if not equals:
-            raise ValueError(
-                f"sensitive={sensitive!r} is not of the form 'column=value'; "
-                "give that, or a list of node ids, or a boolean per node"
-            )
-        column = {key: str(value).strip() for key, value in nodes.column(name.strip()).items()}
-        mask = np.array([column.get(key) == wanted.strip() for key in index])
-        if not mask.any():
-            some = sorted(set(column.values()))[:10]
-            raise ValueError(f"no node has {sensitive}; {name.strip()} takes values like {some}")
-        meta["unlabelled"] = len(index) - len(column)
-        return mask
-    if not isinstance(sensitive, Iterable):
+def _refuse_single(inside: npt.NDArray[np.bool_], keys: list[str]) -> None:
+    """A V_sens of one node has no edge inside: nothing can spread there and be replayed."""
+    if inside.sum() == 1:
         raise ValueError(
-            f"sensitive must be 'column=value', node ids or a boolean per node, got {sensitive!r}"
+            f"V_sens would be the single node {keys[int(inside.argmax())]}; name two or more that "
+            "are connected, take another label value, or leave sensitive=None to draw a ball"
         )
-    values = np.asarray(sensitive).tolist() if isinstance(sensitive, np.ndarray) else [*sensitive]
-    if not values:
-        raise ValueError("sensitive is an empty list; name at least one node")
-    if all(isinstance(value, bool | np.bool_) for value in values):
-        if len(values) != len(index):
-            raise ValueError(
-                f"sensitive has {len(values)} booleans for {len(index)} nodes; give one per node"
-            )
-        return np.array(values, np.bool_)
-    unknown = [value for value in values if str(value) not in index]
-    if unknown:
+
+
+def _refuse_out_of_reach(graph: Graph, name: str) -> None:
+    if not stimuli_in_reach(graph).any():
         raise ValueError(
-            f"sensitive names {len(unknown)} unknown nodes, first {unknown[0]!r}; "
-            f"use the ids of the data, such as {next(iter(index))}"
+            f"{name}: no directed path leads from any stimulus' seeds to V_sens, so that nothing "
+            "could ever do harm; check the direction of the edges (source and target may be "
+            "swapped), name another V_sens, or place seeds inside it"
         )
-    mask = np.zeros(len(index), np.bool_)
-    mask[[index[str(value)] for value in values]] = True
-    return mask
-
-
-def _largest_part(
-    inside: npt.NDArray[np.bool_], neighbours: sparse.csr_array, meta: dict[str, Any]
-) -> npt.NDArray[np.bool_]:
-    members = np.flatnonzero(inside)
-    _, label = connected_components(neighbours[members][:, members], directed=False)
-    kept = members[label == np.bincount(label).argmax()]
-    meta["sensitive_left_out"] = len(members) - len(kept)
-    part = np.zeros_like(inside)
-    part[kept] = True
-    return part
 
 
 def _probabilities(
@@ -354,11 +334,12 @@ def _probabilities(
     scale: bool,
     rng: np.random.Generator,
 ) -> tuple[npt.NDArray[np.float32], int]:
-    """p_uv (E,) and how many of the drawn ones came out above 1 and were set to it."""
-    if edges.prob is not None:
-        return edges.prob.astype(np.float32), 0
-    drawn = rng.beta(2, 5, size=len(edges.sources))
-    drawn[inside[edges.sources] & inside[edges.targets]] *= setting.inside_weight
-    if scale:  # scaling sets the common factor, so a smaller one here spares the clipping
-        drawn /= max(1.0, float(drawn.max()))
-    return np.minimum(drawn, 1).astype(np.float32), int((drawn > 1).sum())
+    """p_uv (E,) and how many of them came out above the cap and were set to it."""
+    prob = edges.prob
+    if prob is None:
+        prob = rng.beta(2, 5, size=len(edges.sources))
+        prob[inside[edges.sources] & inside[edges.targets]] *= setting.inside_weight
+    if scale:  # the scaling sets the common factor and caps: here only no number above 1
+        return (prob / max(1.0, float(prob.max()))).astype(np.float32), 0
+    cap = setting.edge_cap
+    return np.minimum(prob, cap).astype(np.float32), int((prob > cap).sum())

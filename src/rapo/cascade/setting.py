@@ -38,6 +38,8 @@ class Setting:
     """Seed nodes of a stimulus, >= 1."""
     cascade_target: float
     """Mean |A_t| over steps 50..400 of a nominal run with the moderate action, > 0."""
+    edge_cap: float
+    """Largest probability of an edge, in (0, 1]: odds of 1 are infinite, no gate lowers them."""
     persistence: float
     """s: probability that an active node stays active by itself, in [0, 1)."""
     delay: int
@@ -101,12 +103,17 @@ class Setting:
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Setting:
-        """Build from a mapping that holds every field and nothing else."""
+        """Build from a mapping that holds every field and nothing else.
+
+        Version 0.1 had no `edge_cap` and cut at 1: without it the value is 1.0, so that what was
+        written then still stands for the same graphs.
+        """
+        given = {"edge_cap": 1.0, **values}
         names = {f.name for f in fields(cls)}
-        wrong = sorted(set(values) ^ names)
+        wrong = sorted(set(given) ^ names)
         if wrong:
             raise ValueError(f"unknown or missing settings {wrong}; needed are {sorted(names)}")
-        return cls(**values)
+        return cls(**given)
 
 
 def _whole(value: Any) -> bool:
@@ -124,6 +131,7 @@ _RULES: dict[str, Rule] = {
     "sensitive_high": _SHARE,
     "support": ("a whole number >= 1", _whole),
     "cascade_target": _POSITIVE,
+    "edge_cap": ("a probability in (0, 1]", lambda v: 0 < v <= 1),
     "persistence": ("a probability in [0, 1)", lambda v: 0 <= v < 1),
     "delay": ("a whole number of steps >= 1", _whole),
     "regions": ("a region spec such as 'community:5'", lambda v: isinstance(v, str)),

@@ -32,7 +32,7 @@ def screen(
         RAG, AUC_R, SM_R, ReplayRet, OddsRatio of the aggressive policy under the deformed kernel
         (ReplayRet over `P0`'s); RAG_P0 and its std; moderate_cost and conservative_cost, the
         harm under `P0` over the aggressive one's; moderate_return and conservative_return likewise;
-        reach, the mean of |A_t| in Exposure under `P0`; clipped, the share of edges cut at 1;
+        reach, the mean of |A_t| in Exposure under `P0`; clipped, the share of capped edges;
         sensitive, the share of nodes in V_sens.
     """
     found = [_one(setting, seed, nodes, episodes) for seed in graph_seeds]
@@ -54,7 +54,7 @@ def _one(setting: Setting, graph_seed: int, nodes: int, episodes: int) -> dict[s
         "moderate_return": free[1]["ReplayReturn"] / base["ReplayReturn"],
         "conservative_return": free[2]["ReplayReturn"] / base["ReplayReturn"],
         "reach": base["reach"],
-        "clipped": graph.meta["clipped_edges"] / len(graph.prob),
+        "clipped": graph.meta["capped_edges"] / len(graph.prob),
         "sensitive": float(graph.sensitive.mean()),
     }
 
