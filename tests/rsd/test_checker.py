@@ -1,9 +1,14 @@
 """`check` names what is missing or broken, and finds nothing where nothing is."""
 
+import random
+import re
+from pathlib import Path
+
 import gymnasium
 import numpy as np
 import pytest
 
+import rapo
 from rapo.rsd import check
 
 ID = "rapo/GraphDiffusion-v0"
@@ -265,3 +270,165 @@ def test_the_environment_is_left_as_it_was(small_graph):
 def test_a_policy_of_another_action_space_is_caught():
     assert "returned 7" in str(check(Counter(), lambda x: np.int64(7)))
     assert "the policy: ValueError: policy must be a callable" in str(check(Counter(), 3))
+
+
+@pytest.fixture(scope="module")
+def feed():
+    """The environment that the docs show."""
+    page = Path(__file__).parents[2] / "docs" / "run-rsd.md"
+    snippets = re.findall(r"^```python\n(.*?)^```", page.read_text(), re.DOTALL | re.MULTILINE)
+    (code,) = [code for code in snippets if "class Feed" in code]
+    names = {"gymnasium": gymnasium, "rapo": rapo}
+    exec(compile(code, str(page), "exec"), names)
+    return names["Feed"]
+
+
+class AtOnce(Counter):
+    """A sound environment whose memory acts from the first step on."""
+
+    memory_mask = None
+
+    def _x(self):
+        return np.array([self.level])
+
+    def step(self, action):
+        shown = self.rng.poisson(10 / (1 + self.harm)) if self.on else 0
+        self.level = 0.5 * self.level + shown
+        self.harm += 0.1 * shown
+        return self._x(), float(shown), False, False, {"reach": self.level, "sensitive_mass": 0.0}
+
+
+for name in ("snapshot", "restore", "set_deformation"):
+    setattr(AtOnce, name, property())  # hasattr() is False
+
+
+def test_the_environment_of_the_docs_is_fine(feed):
+    assert check(feed()).ok, str(check(feed()))
+
+
+def test_a_memory_that_acts_at_once_is_fine():
+    assert not hasattr(AtOnce(), "snapshot")
+    report = check(AtOnce())
+    assert report.ok, str(report)
+    assert any("acts at once" in note for note in report.notes)  # which could hide something else
+
+
+@pytest.mark.parametrize("generator", ["numpy", "legacy", "python", "nested"])
+def test_draws_that_do_not_restart_are_caught_beside_a_memory_that_acts_at_once(generator):
+    class Rolls:
+        def __init__(self):
+            self.rng = np.random.default_rng(0)
+
+    class Deaf(AtOnce):
+        """Its draws are those of reset(), whatever reset_observable() is told."""
+
+        def reset(self, *, seed=None, options=None):
+            made = {
+                "numpy": lambda: np.random.default_rng(0),
+                "legacy": lambda: np.random.RandomState(0),
+                "python": lambda: random.Random(0),
+                "nested": Rolls,
+            }
+            self.rolls = made[generator]()
+            return super().reset(seed=seed)
+
+        def reset_observable(self, seed=None):
+            self.level = 0.0
+            roll = getattr(self.rolls, "rng", self.rolls).random
+            self.rng = type("Rolls", (), {"poisson": lambda self, rate: rate * roll()})()
+            return self._x()
+
+    assert "the draws do not restart" in str(check(Deaf()))
+
+
+@pytest.mark.parametrize("held", [True, False])
+def test_draws_of_a_global_generator_are_caught(held):
+    class Global(AtOnce):
+        def reset(self, *, seed=None, options=None):
+            np.random.seed(0)  # noqa: NPY002 (what the check is about)
+            return super().reset(seed=seed)
+
+        def reset_observable(self, seed=None):
+            self.level = 0.0
+            if held:  # a module, which cannot be copied
+                self.rng = np.random
+            return self._x()
+
+        def step(self, action):
+            if not held:
+                self.rng = np.random.default_rng(int(1e6 * np.random.random()))  # noqa: NPY002
+            return super().step(action)
+
+    assert "the draws do not restart" in str(check(Global()))
+
+
+def test_something_hidden_that_does_not_reset_is_caught():
+    """Its observation looks reset, its level is not; the memory says that it was not it."""
+
+    class Hidden(Counter):
+        def reset_observable(self, seed=None):
+            self.rng = np.random.default_rng(seed)
+            return np.array([0.0, self.harm])
+
+    class Unswitched(Hidden):
+        set_deformation = property()
+
+    for env in (Hidden(), Unswitched()):
+        report = check(env)
+        assert not report.ok and "does not reset" in str(report), str(report)
+
+
+class Uncopied:
+    """Holds on to something that cannot be copied."""
+
+    def __deepcopy__(self, memo):
+        raise TypeError("a connection")
+
+
+def test_an_environment_that_cannot_be_copied_is_judged_too(feed):
+    class Held(Uncopied, AtOnce):
+        pass
+
+    class HeldFeed(Uncopied, feed):
+        pass
+
+    class Itself(AtOnce):
+        def __deepcopy__(self, memo):
+            return self
+
+    class Deaf(Uncopied, AtOnce):
+        def reset(self, *, seed=None, options=None):
+            self.rng = np.random.default_rng(seed)
+            return super().reset(seed=seed)
+
+        def reset_observable(self, seed=None):
+            self.level = 0.0
+            return self._x()
+
+    for env in (Held(), HeldFeed(), Itself()):
+        assert check(env).ok, str(check(env))
+    assert "the draws do not restart" in str(check(Deaf()))
+
+
+def test_observations_that_are_written_over_are_no_problem():
+    class Buffer(Counter):
+        """Returns the same array every time, and tells nothing of its memory."""
+
+        memory_mask = None
+        set_deformation = property()
+
+        def __init__(self):
+            super().__init__()
+            self.buffer = np.zeros(1)
+
+        def _x(self):
+            self.buffer[:] = self.level
+            return self.buffer
+
+    class Sticky(Buffer):
+        def reset_observable(self, seed=None):
+            self.rng = np.random.default_rng(seed)
+            return self._x()
+
+    assert check(Buffer()).ok
+    assert "the observable does not reset" in str(check(Sticky()))

@@ -37,11 +37,6 @@ class NoisyReportsEnv(GraphDiffusionVectorEnv):
         super().__init__(num_envs, **options)
         self.lost, self.spread = float(lost), float(spread)
 
-    def like(self, num_envs: int, **changes: Any) -> NoisyReportsEnv:
-        """A new environment with the same noise, graph and options, but for `changes`."""
-        noise = {"lost": self.lost, "spread": self.spread}
-        return NoisyReportsEnv(num_envs, **{**noise, **self.options, **changes})
-
     def step(
         self, actions: npt.NDArray[Any]
     ) -> tuple[Obs, npt.NDArray[np.float64], npt.NDArray[np.bool_], npt.NDArray[np.bool_], Info]:

@@ -1,15 +1,17 @@
-"""The percentile bootstrap, seeded: one generator threaded through, never the global one."""
+"""The seeded bootstrap, of a statistic and of a ratio of means; never the global generator."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from scipy import stats
 
-from rapo.rsd.statistics import check_level, defined, pairs, std_of
+from rapo.rsd.metrics import EPSILON, ratio_of
+from rapo.rsd.statistics import ROUNDING, Float, check_level, defined, pairs, std_of
 
 BLOCK = 2**21
 """Most values drawn at once by the bootstrap, to bound its memory (about 32 MB)."""
@@ -17,7 +19,7 @@ BLOCK = 2**21
 
 @dataclass(frozen=True)
 class Bootstrap:
-    """A statistic, the std of its resamples and their percentile interval."""
+    """A statistic, the std of its resamples and the interval that they give."""
 
     estimate: float
     error: float
@@ -48,19 +50,14 @@ def bootstrap_interval(
     True
     """
     check_level(level)
-    generator = _generator(rng)
-    if resamples < 1:
-        raise ValueError(f"resamples must be at least 1, got {resamples!r}")
     kept, undefined = defined(values)
     n = kept.size
     estimate = float(statistic(kept, axis=-1)) if n else np.nan
+    drawn_blocks = _resamples(n, resamples, rng)
     if n < 2:
         return Bootstrap(estimate, np.nan, np.nan, np.nan, n, undefined)
-
-    rows = max(BLOCK // n, 1)
     blocks = []
-    for start in range(0, resamples, rows):
-        drawn = generator.integers(n, size=(min(rows, resamples - start), n))
+    for drawn in drawn_blocks:
         block = np.asarray(statistic(kept[drawn], axis=-1), float)
         if block.shape != drawn.shape[:1]:
             raise ValueError(
@@ -95,6 +92,96 @@ def paired_bootstrap(
     x, y, undefined = pairs(a, b)
     result = bootstrap_interval(x - y, statistic, level, resamples, rng=rng)
     return replace(result, undefined=undefined)
+
+
+def ratio_bootstrap(
+    after: npt.ArrayLike,
+    before: npt.ArrayLike,
+    level: float = 0.95,
+    resamples: int = 10_000,
+    *,
+    rng: int | np.random.Generator,
+) -> Bootstrap:
+    """Ratio of means, sum(after) / sum(before), with a bootstrap that draws whole pairs.
+
+    The interval is `ratio * exp(-+ c s)`: s is the linearised standard error of the log ratio, and
+    c the `level` quantile of |log ratio* - log ratio| / s* over the resamples, but not below
+    Student's t: few pairs repeat themselves in resamples that then understate it. This symmetric
+    studentised interval covered 1 in .95 of nominal blocks of 20 episodes, where percentile, basic
+    and BCa intervals did in .92, .93 and .92 (`python -m benchmarks pooled_coverage --rounds 100`).
+    A ratio that has no logarithm (sums below 0) is treated alike without one.
+
+    Args:
+        after: numerators, (n,). NaN on either side leaves a pair out.
+        before: denominators, (n,); the ratio is NaN unless their sum is above 0.
+        level: of the interval, in (0, 1).
+        resamples: how many samples of n pairs are drawn.
+        rng: a seed, or a Generator, which advances.
+
+    >>> ratio_bootstrap([2.0, 5.0, 3.0], [4.0, 10.0, 6.0], rng=0).estimate.__round__(6)
+    0.5
+    >>> same = ratio_bootstrap([4.0, 9.0], [4.0, 9.0], rng=0)
+    >>> same.estimate, same.low, same.high
+    (1.0, 1.0, 1.0)
+    """
+    check_level(level)
+    x, y, undefined = pairs(after, before)
+    n = x.size
+    estimate = float(ratio_of(x.sum(), y.sum())) if n else np.nan
+    drawn_blocks = _resamples(n, resamples, rng)
+    if n < 2 or np.isnan(estimate):
+        return Bootstrap(estimate, np.nan, np.nan, np.nan, n, undefined)
+    logs = bool((x >= 0).all()) and estimate > 0
+    error = float(_ratio_error(x, y, estimate))
+    found, strayed = [], []
+    for drawn in drawn_blocks:
+        some_x, some_y = x[drawn], y[drawn]
+        ratios = ratio_of(some_x.sum(axis=1), some_y.sum(axis=1))
+        errors = _ratio_error(some_x, some_y, ratios)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            if logs:  # error / ratio is the error of the logarithm
+                stray = np.log(ratios / estimate) / errors * ratios
+            else:
+                stray = (ratios - estimate) / errors
+        found.append(ratios)
+        strayed.append(np.abs(stray))
+    ratios, stray = np.concatenate(found), np.concatenate(strayed)
+    # No scale: one pair drawn n times, or nothing of a side.
+    stray = stray[np.isfinite(stray)]
+    c = float(stats.t.ppf((1 + level) / 2, n - 1))
+    c = max(c, float(np.quantile(stray, level))) if stray.size else c
+    if logs:
+        low, high = estimate * np.exp(np.array([-c, c]) * error / estimate)
+    else:
+        low, high = estimate - c * error, estimate + c * error
+    spread = std_of(ratios[np.isfinite(ratios)]) if error > 0 else 0.0
+    return Bootstrap(estimate, spread, float(low), float(high), n, undefined)
+
+
+def _ratio_error(x: Float, y: Float, ratio: Any) -> Float:
+    """Linearised standard error of sum(x) / sum(y) over the last axis; 0 within rounding."""
+    n = x.shape[-1]
+    fitted = np.asarray(ratio)[..., None] * y
+    gap = x - fitted
+    # Proportional sides leave only rounding, and the epsilon of the ratio, behind.
+    size = np.maximum(np.abs(x), np.abs(fitted)).max(axis=-1, keepdims=True)
+    gap = np.where(np.abs(gap) > (ROUNDING + EPSILON) * size, gap, 0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.asarray(np.sqrt(n / (n - 1) * (gap**2).sum(axis=-1)) / y.sum(axis=-1))
+
+
+def _resamples(
+    n: int, resamples: int, rng: int | np.random.Generator
+) -> Iterator[npt.NDArray[np.int64]]:
+    """Blocks of index rows (k, n), `resamples` rows in all, few enough at once for the memory."""
+    generator = _generator(rng)
+    if resamples < 1:
+        raise ValueError(f"resamples must be at least 1, got {resamples!r}")
+    rows = max(BLOCK // max(n, 1), 1)
+    return (
+        generator.integers(n, size=(min(rows, resamples - start), n))
+        for start in range(0, resamples, rows)
+    )
 
 
 def _generator(rng: object) -> np.random.Generator:

@@ -20,6 +20,24 @@ def _ratio(replay: Float, exposure: Float) -> Float:
     return np.asarray(np.where(exposure > 0, replay / (exposure + EPSILON), np.nan))
 
 
+def ratio_of(after: npt.ArrayLike, before: npt.ArrayLike) -> Float:
+    """One total over another with the paper's epsilon; NaN unless `before` is above 0.
+
+    Equal totals give exactly 1: epsilon keeps a quotient finite, it is not to tell equals apart.
+
+    Args:
+        after: of any shape.
+        before: of the same shape.
+
+    >>> ratio_of([3.0, 2.0, 1.0], [3.0, 4.0, 0.0]).round(6).tolist()
+    [1.0, 0.5, nan]
+    """
+    x, y = np.asarray(after, float), np.asarray(before, float)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        found = np.where(x == y, 1.0, x / (y + EPSILON))
+    return np.asarray(np.where(y > 0, found, np.nan))
+
+
 def rag(exposure: npt.ArrayLike, replay: npt.ArrayLike) -> Float:
     """Re-amplification gain: peak reach in Replay over peak reach in Exposure.
 
@@ -50,5 +68,5 @@ def auc_ratio(exposure: npt.ArrayLike, replay: npt.ArrayLike) -> Float:
 
 def discounted(rewards: npt.ArrayLike, gamma: float = 0.99) -> Float:
     """Discounted return of rewards (..., T), gamma in (0, 1]."""
-    values = np.asarray(rewards, float)
+    values = np.ascontiguousarray(rewards, float)  # the layout must not show in the last digit
     return np.asarray(values @ gamma ** np.arange(values.shape[-1]))

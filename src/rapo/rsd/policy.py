@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from typing import Any, Protocol, runtime_checkable
 
 import gymnasium
@@ -114,6 +115,9 @@ class _Greedy:
 
 class _GreedyWatcher(_Greedy):
     """The same of an agent that watches the environment."""
+
+    def __copy__(self) -> _GreedyWatcher:
+        return _GreedyWatcher(copy(self.actor))  # what it counts is inside
 
     def watch(self, env: GraphDiffusionVectorEnv) -> None:
         self.actor.watch(env)

@@ -1,55 +1,29 @@
-"""One self-contained HTML page, or a terminal table, of RSD results."""
+"""One self-contained HTML page of RSD results."""
 
 from __future__ import annotations
 
 import base64
 import json
-import math
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from html import escape
 from io import BytesIO
 from pathlib import Path
 from string import Template
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from rapo.cascade.setting import REPLAY
 from rapo.rsd import plots
-from rapo.rsd.result import METRICS, RSDResult
+from rapo.rsd.result import RSDResult
+from rapo.rsd.table import UNAVAILABLE, label, meaning, notes, rows_of, text_table
 
-if TYPE_CHECKING:
-    from rich.table import Table
+__all__ = ["text_table", "write_report"]
 
-MEANINGS = {
-    "RAG": "peak reach, Replay over Exposure",
-    "AUC_R": "total reach, Replay over Exposure",
-    "SM_R": "total sensitive mass, Replay over Exposure",
-    "ExposureReturn": "discounted return of Exposure",
-    "ReplayReturn": "discounted return of Replay",
-    "OddsRatio": "odds of harmful entry in Replay, deformed over nominal",
-    "R_c": "largest hop distance from the seeds that Replay reaches",
-    "ASD": "shift of the action law when Replay's memory replaces Exposure's (total variation)",
-    "GatingRate": "share of nominal harmful entry that the deformation removes in Replay",
-    "ScarMass": "sum of the scars when Replay begins",
-}
-UNAVAILABLE = "not available"
 SIZE = 2_000_000
 """Bytes that a page stays below; figures past it are named, not drawn."""
 _DPI = 130
-_NONE = "–"  # noqa: RUF001 (an empty cell of a table)
-
-
-class Row(NamedTuple):
-    """One metric of one result in words; all but the names are empty if it is not available."""
-
-    metric: str
-    result: str
-    value: str
-    interval: str
-    n: str
-    undefined: str
 
 
 def write_report(
@@ -82,75 +56,11 @@ def write_report(
     return path
 
 
-def text_table(results: Mapping[str, RSDResult]) -> Table:
-    """The report's table of metrics for the terminal."""
-    from rich import box
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), title="Replay Suppression Diagnostic")
-    table.add_column("metric", style="bold", no_wrap=True)
-    table.add_column("result", overflow="fold")
-    for name in ("mean ± std", "95% CI", "n", "undefined"):
-        table.add_column(name, justify="right", no_wrap=True)
-    several = len(results) > 1
-    for metric, rows in _table(results).items():
-        for row in rows:
-            first = row is rows[0]
-            table.add_row(
-                _label(metric) if first else "", Text(row.result), *row[2:],
-                end_section=several and row is rows[-1],
-            )  # fmt: skip
-    return table
-
-
-def _table(results: Mapping[str, RSDResult]) -> dict[str, list[Row]]:
-    """Rows by metric, results in their order."""
-    if not results:
-        raise ValueError("there are no results to report")
-    summaries = {name: result.summary() for name, result in results.items()}
-    table = {}
-    for metric in METRICS:
-        found = {name: summary[metric] for name, summary in summaries.items()}
-        digits = _digits([of["mean"] for of in found.values()])
-        table[metric] = [_row(metric, name, of, digits) for name, of in found.items()]
-    return table
-
-
-def _row(metric: str, name: str, found: Mapping[str, Any], digits: int) -> Row:
-    if found["n"] == 0:
-        return Row(metric, name, UNAVAILABLE, "", "", "")
-    mean, std, low, high = (
-        _number(value, digits) for value in (found["mean"], found["std"], *found["ci95"])
-    )
-    interval = _NONE if low == _NONE else f"[{low}, {high}]"
-    value = mean if std == _NONE else f"{mean} ± {std}"
-    return Row(metric, name, value, interval, str(found["n"]), str(found["undefined"]))
-
-
-def _digits(means: list[float]) -> int:
-    """Decimals that give the smallest mean three digits, one number for a whole metric."""
-    sizes = [abs(mean) for mean in means if math.isfinite(mean) and mean != 0]
-    return int(np.clip(2 - math.floor(math.log10(min(sizes))), 0, 4)) if sizes else 2
-
-
-def _number(value: float, digits: int) -> str:
-    if math.isnan(value):
-        return _NONE
-    if value != 0 and abs(value) < 0.5 * 10**-digits:  # small is not 0
-        return f"{value:.1e}"
-    return f"{value:.{digits}f}"
-
-
-def _label(metric: str) -> str:
-    return metric.replace("_R", "-R")
-
-
 def _page(results: Mapping[str, RSDResult], title: str) -> str:
     parts = {
         "title": escape(title),
-        "table": _html_table(_table(results)),
-        "notes": "\n".join(f"<p class=note>{escape(note)}</p>" for note in _notes(results)),
+        "table": _html_table(results),
+        "notes": "\n".join(f"<p class=note>{escape(note)}</p>" for note in notes(results)),
         "manifests": "\n".join(_manifest(name, result) for name, result in results.items()),
     }
     used = len(_PAGE.substitute(parts, figures="").encode())
@@ -168,17 +78,16 @@ def _page(results: Mapping[str, RSDResult], title: str) -> str:
     return _PAGE.substitute(parts, figures="\n".join(figures))
 
 
-def _html_table(table: Mapping[str, list[Row]]) -> str:
+def _html_table(results: Mapping[str, RSDResult]) -> str:
     out = []
-    for metric, rows in table.items():
+    for metric, rows in rows_of(results).items():
         lines = []
         for row in rows:
             head = ""
             if row is rows[0]:
-                meaning = escape(MEANINGS.get(metric, ""))
                 head = (
-                    f'<th scope=rowgroup rowspan="{len(rows)}">{escape(_label(metric))}'
-                    f"<small>{meaning}</small></th>"
+                    f'<th scope=rowgroup rowspan="{len(rows)}">{escape(label(metric, results))}'
+                    f"<small>{escape(meaning(metric))}</small></th>"
                 )
             cells = f'<td colspan="4" class=none>{UNAVAILABLE}</td>'
             if row.value != UNAVAILABLE:
@@ -186,25 +95,6 @@ def _html_table(table: Mapping[str, list[Row]]) -> str:
             lines.append(f"<tr>{head}<td>{escape(row.result)}</td>{cells}</tr>")
         out.append("<tbody>" + "\n".join(lines) + "</tbody>")
     return "\n".join(out)
-
-
-def _notes(results: Mapping[str, RSDResult]) -> Iterator[str]:
-    """What a reader must know before comparing rows."""
-    hashes = {name: result.graph_hash for name, result in results.items()}
-    if len(set(hashes.values())) > 1:
-        listed = ", ".join(f"{name} {found or UNAVAILABLE}" for name, found in hashes.items())
-        yield (
-            "These results are of different graphs or environments, so their rows differ for more "
-            f"than one reason. Graph hashes: {listed}."
-        )
-    shares = {}
-    for name, result in results.items():
-        steps = len(result.frame) * int((result.phase == REPLAY).sum())
-        if "undefined_odds" in result.frame and result.frame["OddsRatio"].notna().any() and steps:
-            shares[name] = float(result.frame["undefined_odds"].sum()) / steps
-    if shares:
-        listed = ", ".join(f"{name} {share:.1%}" for name, share in shares.items())
-        yield f"OddsRatio leaves out the Replay steps without nominal harmful mass: {listed}."
 
 
 def _figures(results: Mapping[str, RSDResult]) -> Iterator[tuple[str, Callable[[], Any]]]:
@@ -326,12 +216,13 @@ suppressed; above 1, that Exposure was held down more than Replay.</p>
 <h2>Metrics</h2>
 <div class="scroll"><table>
 <thead><tr><th scope=col>metric</th><th scope=col>result</th>
-<th scope=col class=number>mean ± std</th><th scope=col class=number>95% CI of the mean</th>
+<th scope=col class=number>mean ± std</th><th scope=col class=number>95% CI</th>
 <th scope=col class=number>n</th><th scope=col class=number>undefined</th></tr></thead>
 $table
 </table></div>
 <p class=note>n counts episodes; undefined ones (an empty Exposure, for instance) are left out of
-the mean and counted beside it. The interval is over these episodes: it does not tell how another
+the mean and counted beside it. Pooled rows are totals of all episodes over one another, without a
+std. The interval is over these episodes: it does not tell how another
 graph or another trained policy would do.</p>
 $notes
 <h2>Figures</h2>

@@ -12,15 +12,26 @@ import numpy.typing as npt
 import pandas as pd
 
 from rapo.cascade.graph import Graph
+from rapo.rsd.pooled import one_nan, pooled_ratios, totals
 from rapo.rsd.statistics import mean_interval
+from rapo.rsd.tails import Tails, judge_tails
 
+ON_REQUEST = (
+    "SM_vs_P0", "Reach_vs_P0", "ReturnKept",  # evaluate(..., against_P0=True)
+    "OddsSame", "OddsOther", "Selectivity",  # evaluate(..., selectivity=True)
+)  # fmt: skip
+"""Metrics that need more runs than the diagnostic's own; NaN unless they were asked for."""
 METRICS = (
-    "RAG", "AUC_R", "SM_R", "ExposureReturn", "ReplayReturn", "OddsRatio", "R_c", "ASD",
-    "GatingRate", "ScarMass",
+    "RAG", "AUC_R", "SM_R", "ExposureReturn", "ReplayReturn", "OddsRatio", "EventOdds", "R_c",
+    "ASD", "GatingRate", "ScarMass", *ON_REQUEST,
 )  # fmt: skip
 """Metrics of the frame; undefined or not available is NaN, never 0."""
-TRACES = ("reach", "sensitive_mass", "reward", "odds_ratio", "scar_mass", "served")
+TRACES = (
+    "reach", "sensitive_mass", "reward", "odds_ratio", "event_odds_ratio", "scar_mass", "served",
+)  # fmt: skip
 """Series over exposure, decay and replay; what an environment does not report is NaN."""
+_ADDED = ("event_odds_ratio",)
+"""Traces that results of version 0.1 do not have."""
 _FILES = ("episodes.csv", "traces.npz", "manifest.json")
 
 
@@ -30,7 +41,8 @@ class RSDResult:
 
     frame: pd.DataFrame
     """A row per episode: episode, seed, stimulus, `METRICS`, and `undefined_odds`, the Replay steps
-    without nominal harmful mass, which the mean OddsRatio leaves out."""
+    without nominal harmful mass, which the mean OddsRatio leaves out; then P0Reach,
+    P0SensitiveMass and P0Return, what the Replay of the `P0` twin came to."""
     traces: dict[str, npt.NDArray[np.float32]]
     """(E, T) each, see `TRACES`."""
     phase: npt.NDArray[np.int64]
@@ -55,17 +67,41 @@ class RSDResult:
 
     def summary(self, level: float = 0.95) -> dict[str, dict[str, Any]]:
         """Mean, std, `ci95` (of the given level), n and undefined episodes of every metric."""
-        out = {}
+        out: dict[str, dict[str, Any]] = {}
         for name in METRICS:
             found = mean_interval(self.frame[name].to_numpy(float), level)
             out[name] = {
-                "mean": found.mean,
-                "std": found.std,
-                "ci95": [found.low, found.high],
+                "mean": one_nan(found.mean),
+                "std": one_nan(found.std),
+                "ci95": [one_nan(found.low), one_nan(found.high)],
                 "n": found.n,
                 "undefined": found.undefined,
             }
         return out
+
+    def pooled(self, level: float = 0.95, seed: int = 0) -> dict[str, dict[str, Any]]:
+        """The ratios again as ratios of means, with a bootstrap over whole episodes.
+
+        Sum of Replay's peaks over sum of Exposure's for RAG, sums of totals for the others (per
+        step where the horizons differ), over the `P0` twin's where `evaluate` ran one. Where
+        Replay repeats Exposure bit for bit this is exactly 1, its interval without width. An
+        episode with an empty Exposure counts: only the sum has to be above 0.
+
+        Returns:
+            By metric: `ratio` (also as `mean`, to read like `summary`), `std` of the resamples,
+            `ci95` (of the given level, see `ratio_bootstrap`), n and undefined episodes.
+        """
+        return pooled_ratios(self, level, seed)
+
+    @property
+    def tails(self) -> Tails:
+        """How much Exposure varies between the episodes, see `judge_tails`."""
+        return judge_tails({metric: totals(self, metric)[1] for metric in ("RAG", "AUC_R", "SM_R")})
+
+    @property
+    def heavy_tailed(self) -> bool:
+        """Whether Exposure varies so much that the pooled ratios are the ones to read."""
+        return self.tails.heavy
 
     def of_phase(self, name: str, phase: int) -> npt.NDArray[np.float32]:
         """(E, steps of the phase) of one trace."""
@@ -102,7 +138,10 @@ class RSDResult:
 
     @classmethod
     def load(cls, folder: str | Path) -> RSDResult:
-        """Read what `save` wrote; a missing or damaged file is named."""
+        """Read what `save` wrote, now or in an earlier version; a damaged file is named.
+
+        Metrics and traces that the version did not have are NaN.
+        """
         folder = Path(folder)
         for name in _FILES:
             if not (folder / name).exists():
@@ -117,9 +156,12 @@ class RSDResult:
                 arrays = {name: data[name] for name in data.files}
         except Exception as error:  # csv, json, zip and NumPy each have their own
             raise ValueError(f"the RSD result in {folder} is damaged: {error}") from error
-        lost = [name for name in ("phase", *TRACES) if name not in arrays]
+        lost = [name for name in ("phase", *TRACES) if name not in arrays and name not in _ADDED]
         if lost:
             raise ValueError(f"the RSD result in {folder} is damaged: {lost} missing")
+        for name in _ADDED:
+            arrays.setdefault(name, np.full_like(arrays["reach"], np.nan))
+        frame = frame.assign(**{name: np.nan for name in METRICS if name not in frame})
         stored = folder / f"graph-{manifest.get('graph_hash')}.npz"
         return cls(
             frame=frame,

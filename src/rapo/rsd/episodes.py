@@ -1,0 +1,220 @@
+"""Exposure, decay and replay of the episodes of a stage, with a frozen policy."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import gymnasium
+import numpy as np
+import numpy.typing as npt
+
+from rapo.cascade.rng import derive
+from rapo.cascade.setting import DECAY, EXPOSURE, REPLAY
+from rapo.rsd.policy import Actor, Watcher
+from rapo.rsd.result import TRACES
+from rapo.rsd.stage import Stage
+
+Array = npt.NDArray[Any]
+Tick = Callable[[int], object]
+
+
+def run_phases(
+    stage: Stage,
+    actor: Actor,
+    spans: tuple[int, int, int],
+    space: gymnasium.Space[Any],
+    tick: Tick,
+    *,
+    keep: bool = False,
+) -> dict[str, Any]:
+    """All phases of the episodes of one stage; arrays by name, time on axis 1.
+
+    With `keep`, `kept` is the state in which Replay began, where the environment can tell it.
+    """
+    E, T = stage.episodes, sum(spans)
+    traces = {name: np.full((E, T), np.nan, np.float32) for name in TRACES}
+    entries = np.zeros((2, E))
+    laws: list[Array] = []
+    cascade: list[Array] = []
+    ever: Array | None = None
+    activity: Array | None = None
+    kept: Any = None
+    shown: tuple[list[Array], list[Array]] = ([], [])  # memory in Exposure, all in Replay
+    mask = stage.memory_mask
+    t = 0
+    try:
+        for phase, span in enumerate(spans):
+            if phase == REPLAY and keep:
+                kept = stage.keep()
+            for x, law, reward, info in _walk(stage, actor, phase, span, space, tick):
+                if law is not None:
+                    laws.append(law.astype(np.float32))
+                if mask is not None and phase == EXPOSURE:
+                    shown[0].append(x[:, mask])
+                if mask is not None and phase == REPLAY:
+                    shown[1].append(x)
+                _record(traces, t, reward, info)
+                if phase == REPLAY and "entry_nominal" in info and "entry_deformed" in info:
+                    entries += np.stack([info["entry_nominal"], info["entry_deformed"]])
+                active = stage.active()
+                if active is not None:
+                    cascade.append(active[0])
+                    activity = np.zeros((3, active.shape[1])) if activity is None else activity
+                    activity[phase] += active.mean(axis=0) / span
+                    if phase == REPLAY:
+                        ever = active.copy() if ever is None else ever | active
+                t += 1
+        shift = np.full(E, np.nan)
+        if len(laws) == T and stage.knows_memory:
+            shift = _action_shift(stage, actor, laws[-spans[REPLAY] :], shown)
+    finally:
+        stage.finish()
+    with np.errstate(invalid="ignore", divide="ignore"):
+        gating = np.where(entries[0] > 0, 1 - entries[1] / entries[0], np.nan)
+    return {
+        "traces": traces,
+        "stimulus": np.array(stage.stimulus),
+        "ASD": shift,
+        "GatingRate": gating,
+        "ever": ever,
+        "scars": stage.scars(),
+        "laws": np.stack(laws, axis=1) if len(laws) == T else None,
+        "cascade": np.stack(cascade) if cascade else None,
+        "activity": None if activity is None else activity.astype(np.float32),
+        "kept": kept,
+    }
+
+
+def run_replay(
+    stage: Stage,
+    actor: Actor,
+    spans: tuple[int, int, int],
+    space: gymnasium.Space[Any],
+    tick: Tick,
+    *,
+    stimulus: npt.NDArray[np.int64] | None = None,
+    kept: Any = None,
+) -> dict[str, Array]:
+    """The traces of one more Replay alone, (E, T_rep) by name, with the draws of the first.
+
+    Args:
+        stage: of the episodes.
+        actor: the frozen policy.
+        spans: steps of the phases; Replay may be cut short.
+        space: of the actions.
+        tick: told of every step.
+        stimulus: (E,) another one for Replay; None for that of Exposure.
+        kept: the state in which Replay begins; without it Exposure and Decay are run again.
+    """
+    traces = {name: np.full((stage.episodes, spans[REPLAY]), np.nan, np.float32) for name in TRACES}
+    try:
+        if kept is None:
+            for phase in (EXPOSURE, DECAY):
+                for _ in _walk(stage, actor, phase, spans[phase], space, tick):
+                    pass
+        else:
+            stage.back(kept)
+        replay = _walk(stage, actor, REPLAY, spans[REPLAY], space, tick, stimulus)
+        for t, (_, _, reward, info) in enumerate(replay):
+            _record(traces, t, reward, info)
+    finally:
+        stage.finish()
+    return traces
+
+
+def _walk(
+    stage: Stage,
+    actor: Actor,
+    phase: int,
+    span: int,
+    space: gymnasium.Space[Any],
+    tick: Tick,
+    stimulus: npt.NDArray[np.int64] | None = None,
+) -> Iterator[tuple[Array, Array | None, Array, dict[str, Array]]]:
+    """Observation, law, reward and info of every step of a phase.
+
+    The policy's memory is reset when Exposure and Replay begin; Decay goes on with it.
+    """
+    x = stage.begin(phase, stimulus)
+    if phase != DECAY:
+        actor.reset(stage.episodes, _own_seed(stage, phase))
+    for step in range(span):
+        first = phase == EXPOSURE and step == 0
+        actions, law = _act(actor, x, stage.draws(step), space, first=first)
+        seen = x if stage.memory_mask is None else x.copy()  # the step may write over it
+        x, reward, info = stage.step(actions)
+        yield seen, law, reward, info
+        tick(1)
+
+
+def _record(traces: dict[str, Array], t: int, reward: Array, info: dict[str, Array]) -> None:
+    traces["reward"][:, t] = reward
+    for name in TRACES:
+        if name in info:
+            traces[name][:, t] = info[name]
+
+
+def _own_seed(stage: Stage, phase: int) -> int:
+    """Seed of a policy that draws by itself; coupled phases share it."""
+    return int(derive(stage.seed, stage.tags[phase])) % 2**31
+
+
+def _act(
+    actor: Actor, x: Array, draws: Array, space: gymnasium.Space[Any], *, first: bool
+) -> tuple[Array, Array | None]:
+    """Checked actions; what a policy raises at its first observation is told with that."""
+    try:
+        actions, law = actor.act(x, draws)
+    except (TypeError, RuntimeError, IndexError) as error:
+        if not first:
+            raise
+        raise ValueError(
+            f"the policy failed on its first observations, of shape {x.shape}: {error}"
+        ) from error
+    _check_actions(actions, len(x), space)
+    return actions, law
+
+
+def _check_actions(actions: Array, episodes: int, space: gymnasium.Space[Any]) -> None:
+    """A policy of another action space is caught at its first action."""
+    if not isinstance(space, gymnasium.spaces.Discrete):
+        for action in actions:
+            if not space.contains(action):
+                raise ValueError(f"the policy must return actions in {space}, got {action!r}")
+        return
+    last = space.start + space.n - 1
+    fits = actions.shape == (episodes,) and actions.dtype.kind in "iub"
+    if not fits or actions.min() < space.start or actions.max() > last:
+        raise ValueError(
+            f"the policy must return actions {space.start}..{last}, one per observation, got "
+            f"{actions.dtype} {actions.shape}: {actions.ravel()[:5].tolist()}"
+        )
+
+
+def _action_shift(
+    stage: Stage,
+    actor: Actor,
+    laws: Sequence[Array],
+    shown: tuple[list[Array], list[Array]],
+) -> npt.NDArray[np.float64]:
+    """ASD (E,): mean TV between Replay's laws and those with Exposure's memory shown instead.
+
+    The policy goes through Replay's observations a second time, from its reset, so that a memory
+    of its own sees the substituted sequence too and nothing of the run is disturbed. NaN for an
+    actor that watches the environment and is shown its memory: the states it watched are gone.
+    """
+    exposed, replayed = shown
+    shift = np.zeros(stage.episodes)
+    if stage.memory_mask is None:
+        return shift  # it sees nothing that Exposure and Replay could show differently
+    if isinstance(actor, Watcher):
+        return np.full(stage.episodes, np.nan)
+    actor.reset(stage.episodes, _own_seed(stage, REPLAY))
+    for step, (x, law) in enumerate(zip(replayed, laws, strict=True)):
+        other = x.copy()
+        other[:, stage.memory_mask] = exposed[min(step, len(exposed) - 1)]
+        before = actor.act(other, np.zeros(len(x)))[1]
+        gap = np.abs(law - np.asarray(before, np.float32)).sum(axis=1)
+        shift += 0.5 * gap / len(replayed)
+    return shift

@@ -1,0 +1,149 @@
+"""From the runs of the stages to a result: a row of metrics per episode."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+from scipy.sparse.csgraph import dijkstra
+
+from rapo.cascade.graph import Graph
+from rapo.cascade.setting import DECAY, EXPOSURE, REPLAY
+from rapo.rsd.metrics import auc_ratio, discounted, rag, ratio_of
+from rapo.rsd.result import TRACES, RSDResult
+
+Array = npt.NDArray[Any]
+Float = npt.NDArray[np.floating[Any]]
+
+PROBE = 50
+"""Steps of Replay over which selectivity is measured: the memory is still that of the washout."""
+
+
+def joined(
+    parts: Sequence[Mapping[str, Any]],
+    spans: tuple[int, int, int],
+    seed: int,
+    gamma: float,
+    graph: Graph | None,
+    manifest: dict[str, Any],
+    *,
+    twin: Mapping[str, Array] | None = None,
+    other: Mapping[str, Array] | None = None,
+) -> RSDResult:
+    """One result from the runs of the stages.
+
+    Args:
+        parts: of `run_phases`, in the order of the episodes.
+        spans: steps of the phases.
+        seed: of the first episode.
+        gamma: discount of the returns.
+        graph: on which the active sets are known, or None.
+        manifest: how it was run.
+        twin: traces of the `P0` twin's Replay, (E, T_rep) by name, or None.
+        other: traces of Replay's first steps under another stimulus, or None.
+    """
+    phase = np.repeat(np.arange(3), spans)
+    traces = {name: np.concatenate([p["traces"][name] for p in parts]) for name in TRACES}
+    before, after = phase == EXPOSURE, phase == REPLAY
+    reach, inside = (traces[name].astype(np.float64) for name in ("reach", "sensitive_mass"))
+    odds = traces["odds_ratio"][:, after]
+    episodes = np.arange(len(reach))
+    stimulus = np.concatenate([p["stimulus"] for p in parts])
+    found = {
+        "episode": episodes,
+        "seed": seed + episodes,
+        "stimulus": stimulus,
+        "RAG": rag(reach[:, before], reach[:, after]),
+        "AUC_R": auc_ratio(reach[:, before], reach[:, after]),
+        "SM_R": auc_ratio(inside[:, before], inside[:, after]),
+        "ExposureReturn": discounted(traces["reward"][:, before], gamma),
+        "ReplayReturn": discounted(traces["reward"][:, after], gamma),
+        "OddsRatio": mean_defined(odds),
+        "EventOdds": mean_defined(traces["event_odds_ratio"][:, after]),
+        "R_c": _containment(graph, stimulus, parts),
+        "ASD": np.concatenate([p["ASD"] for p in parts]),
+        "GatingRate": np.concatenate([p["GatingRate"] for p in parts]),
+        "ScarMass": traces["scar_mass"][:, phase == DECAY][:, -1].astype(np.float64),
+        **_against(reach[:, after], inside[:, after], traces["reward"][:, after], twin, gamma),
+        **_selectivity(odds[:, :PROBE], other),
+        "undefined_odds": after.sum() - np.isfinite(odds).sum(axis=1),
+        **({} if twin is None else _replay_totals(twin, gamma)),
+    }
+    return RSDResult(
+        frame=pd.DataFrame(found),
+        traces=traces,
+        phase=phase,
+        scars=_all_or_none([p["scars"] for p in parts]),
+        laws=_all_or_none([p["laws"] for p in parts]),
+        cascade=parts[0]["cascade"],
+        activity=parts[0]["activity"],
+        graph=graph,
+        manifest=manifest,
+    )
+
+
+def mean_defined(values: Array) -> Float:
+    """Mean over time (E, T) of what is finite, (E,); NaN where nothing is."""
+    series = np.asarray(values, np.float64)
+    known = np.isfinite(series)
+    counts = known.sum(axis=1)
+    sums = np.where(known, series, 0).sum(axis=1)
+    return np.where(counts > 0, sums / np.maximum(counts, 1), np.nan)
+
+
+def _replay_totals(twin: Mapping[str, Array], gamma: float) -> dict[str, Float]:
+    """What the twin's Replay came to: the denominators of the ratios against `P0`."""
+    return {
+        "P0Reach": twin["reach"].astype(np.float64).sum(axis=1),
+        "P0SensitiveMass": twin["sensitive_mass"].astype(np.float64).sum(axis=1),
+        "P0Return": discounted(twin["reward"], gamma),
+    }
+
+
+def _against(
+    reach: Float, inside: Float, reward: Array, twin: Mapping[str, Array] | None, gamma: float
+) -> dict[str, Float]:
+    """Replay over the Replay of the `P0` twin, (E,) each; NaN without a twin."""
+    names = ("SM_vs_P0", "Reach_vs_P0", "ReturnKept")
+    if twin is None:
+        return {name: np.full(len(reach), np.nan) for name in names}
+    nominal = _replay_totals(twin, gamma)
+    return {
+        "SM_vs_P0": ratio_of(inside.sum(axis=1), nominal["P0SensitiveMass"]),
+        "Reach_vs_P0": ratio_of(reach.sum(axis=1), nominal["P0Reach"]),
+        "ReturnKept": ratio_of(discounted(reward, gamma), nominal["P0Return"]),
+    }
+
+
+def _selectivity(odds: Array, other: Mapping[str, Array] | None) -> dict[str, Float]:
+    """Mean odds ratio when Replay begins, under the same and under another stimulus, (E,)."""
+    if other is None:
+        nothing = np.full(len(odds), np.nan)
+        return {"OddsSame": nothing, "OddsOther": nothing, "Selectivity": nothing}
+    same, another = mean_defined(odds), mean_defined(other["odds_ratio"])
+    return {"OddsSame": same, "OddsOther": another, "Selectivity": another - same}
+
+
+def _all_or_none(pieces: list[Any]) -> Any:
+    return None if any(piece is None for piece in pieces) else np.concatenate(pieces)
+
+
+def _containment(
+    graph: Graph | None, stimulus: npt.NDArray[np.int64], parts: Sequence[Mapping[str, Any]]
+) -> Float:
+    """R_c: largest hop distance from the seed support of any node active in Replay; (E,)."""
+    if graph is None:
+        return np.full(len(stimulus), np.nan)
+    ever = np.concatenate([p["ever"] for p in parts])
+    hops = {
+        int(z): dijkstra(
+            graph.adjacency, indices=graph.support[z - 1], unweighted=True, min_only=True
+        )
+        for z in np.unique(stimulus)
+    }
+    distance = np.stack([hops[int(z)] for z in stimulus])
+    reached = np.where(ever, distance, -1).max(axis=1)
+    return np.where(reached >= 0, reached, np.nan)
