@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from rapo.core.deformation import conductance, gate_odds, reweight
+from rapo.core.memory import HarmMemory
 from rapo.core.params import FieldParams
 from rapo.theory import (
     compounded_entry,
@@ -19,6 +20,7 @@ from rapo.theory import (
     paper_odds_bound,
     paper_safe_mass_bound,
     safe_mass_bound,
+    scarring_regions_at_most,
 )
 
 quick = settings(deadline=None, max_examples=150)
@@ -293,3 +295,21 @@ def test_bad_input_is_refused_by_value(call, message):
 def test_the_printed_bound_refuses_fields_that_cannot_be(G, H):
     with pytest.raises(ValueError, match=r"must be finite and >= 0, got"):
         paper_odds_bound(G, H, BOTH, FieldParams())
+
+
+@pytest.mark.parametrize("tau", [0.3, 0.5, 1.0, 4.0])
+def test_no_more_regions_than_the_bound_scar_together(tau):
+    params = FieldParams(tau=tau)
+    most = int(scarring_regions_at_most(params))
+    for count in (most, most + 1):
+        if count == 0:
+            continue
+        memory = HarmMemory(regions=count, params=params)
+        for _ in range(1000):
+            memory.step(harm=1.0, weights=np.full(count, 1 / count))
+        assert (memory.H.max() > 1e-9) == (count <= most)
+
+
+def test_with_tau_0_any_number_of_regions_scars():
+    assert scarring_regions_at_most(FieldParams(tau=0)) == math.inf
+    assert scarring_regions_at_most(FieldParams()) == 16

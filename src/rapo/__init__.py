@@ -15,13 +15,17 @@ from rapo.core.version import VERSION
 if TYPE_CHECKING:
     from rapo import agents, gate, rsd, theory
     from rapo.cascade.engine import Cascade
+    from rapo.cascade.exposure import exposure_point
+    from rapo.cascade.fit import Fit, fit
     from rapo.cascade.generate import generate
     from rapo.cascade.graph import Graph
-    from rapo.cascade.load import from_networkx, load_edges, load_graphml
+    from rapo.cascade.idle import IdleWarning
+    from rapo.cascade.load import from_networkx, load_edges, load_graphml, read_graph
     from rapo.cascade.regions import make_regions
     from rapo.cascade.setting import Setting
     from rapo.core.deformation import Scope, conductance, gate_odds, reweight
     from rapo.core.memory import HarmMemory
+    from rapo.core.operating_point import OperatingPoint, operating_point
     from rapo.core.params import FieldParams
     from rapo.envs.single import GraphDiffusionEnv
     from rapo.envs.vector import GraphDiffusionVectorEnv
@@ -29,19 +33,26 @@ if TYPE_CHECKING:
 _HOME = {
     "Cascade": "rapo.cascade.engine",
     "FieldParams": "rapo.core.params",
+    "Fit": "rapo.cascade.fit",
     "Graph": "rapo.cascade.graph",
     "GraphDiffusionEnv": "rapo.envs.single",
     "GraphDiffusionVectorEnv": "rapo.envs.vector",
     "HarmMemory": "rapo.core.memory",
+    "IdleWarning": "rapo.cascade.idle",
+    "OperatingPoint": "rapo.core.operating_point",
     "Scope": "rapo.core.deformation",
     "Setting": "rapo.cascade.setting",
     "conductance": "rapo.core.deformation",
+    "exposure_point": "rapo.cascade.exposure",
+    "fit": "rapo.cascade.fit",
     "from_networkx": "rapo.cascade.load",
     "gate_odds": "rapo.core.deformation",
     "generate": "rapo.cascade.generate",
     "load_edges": "rapo.cascade.load",
     "load_graphml": "rapo.cascade.load",
     "make_regions": "rapo.cascade.regions",
+    "operating_point": "rapo.core.operating_point",
+    "read_graph": "rapo.cascade.load",
     "reweight": "rapo.core.deformation",
 }
 _MODULES = ("agents", "gate", "rsd", "theory")
@@ -49,14 +60,19 @@ _MODULES = ("agents", "gate", "rsd", "theory")
 __all__ = [
     "Cascade",
     "FieldParams",
+    "Fit",
     "Graph",
     "GraphDiffusionEnv",
     "GraphDiffusionVectorEnv",
     "HarmMemory",
+    "IdleWarning",
+    "OperatingPoint",
     "Scope",
     "Setting",
     "agents",
     "conductance",
+    "exposure_point",
+    "fit",
     "from_networkx",
     "gate",
     "gate_odds",
@@ -64,6 +80,8 @@ __all__ = [
     "load_edges",
     "load_graphml",
     "make_regions",
+    "operating_point",
+    "read_graph",
     "reweight",
     "rsd",
     "theory",

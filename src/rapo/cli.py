@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import warnings
 from collections.abc import Iterator
 from concurrent.futures import BrokenExecutor
 from contextlib import contextmanager
@@ -24,6 +25,12 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
+
+_REGIONS = (
+    "node, community:<mean size>, pieces:<mean size> (of V_sens), grid:<k> or label:<column>."
+)
+_FIT = "Fit regions and tau to the graph; default: if it is not a generated one."
+_GRAPH = "A graph (.npz, CSV, GraphML) instead of a generated one; rapo graph makes .npz files."
 
 
 def _version(asked: bool) -> None:
@@ -95,6 +102,70 @@ def demo(
 
 
 @app.command()
+def graph(
+    words: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="FILE",
+            help="CSV or TSV edge list with a header, GraphML (both may be .gz) or saved graph "
+            "(.npz). After the word show it is described, and drawn if --out names a .png.",
+        ),
+    ],
+    out: Annotated[
+        Path | None, typer.Option(help="The .npz to save; with show, the .png to draw.")
+    ] = None,
+    labels: Annotated[
+        Path | None, typer.Option(help="CSV or TSV of node labels, node ids in column 1.")
+    ] = None,
+    sensitive: Annotated[
+        str | None,
+        typer.Option(help="V_sens as column=value or ids with commas; default a random ball."),
+    ] = None,
+    sensitive_part: Annotated[
+        str | None, typer.Option(help="all (default), or largest: its largest connected part.")
+    ] = None,
+    source: Annotated[str | None, typer.Option(help="Column of sources, default src.")] = None,
+    target: Annotated[str | None, typer.Option(help="Column of targets, default dst.")] = None,
+    probability: Annotated[
+        str | None, typer.Option(help="Column of probabilities; default drawn and scaled.")
+    ] = None,
+    undirected: Annotated[
+        bool, typer.Option("--undirected", help="Every row stands for both directions.")
+    ] = False,
+    drop: Annotated[
+        bool, typer.Option("--drop", help="Leave out self-loops and repeated edges.")
+    ] = False,
+    scale: Annotated[
+        bool | None,
+        typer.Option(
+            "--scale/--no-scale",
+            help="Scale to the usual cascade size; default unless --probability is given.",
+        ),
+    ] = None,
+    stimuli: Annotated[int | None, typer.Option(help="Number of stimuli, default 20.")] = None,
+    seed: Annotated[int | None, typer.Option(help="Seed of all that is drawn, default 0.")] = None,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite what --out names.")] = False,
+) -> None:
+    """Turn an edge list into a graph (.npz), or show what a graph holds.
+
+    \b
+    rapo graph edges.csv --labels nodes.csv --sensitive party=R --out net.npz
+    rapo graph show net.npz --out net.png
+    """  # noqa: D301  # click keeps the lines after a backspace as they are
+    from rapo.experiments.graph_command import graph_from_words
+
+    with _stoppable("nothing was written"):
+        graph_from_words(
+            words, sensitive=sensitive, undirected=undirected, drop=drop, out=out, force=force,
+            options={
+                "labels": labels, "sensitive_part": sensitive_part, "source": source,
+                "target": target, "probability": probability, "scale": scale, "stimuli": stimuli,
+                "seed": seed,
+            },
+        )  # fmt: skip
+
+
+@app.command()
 def train(
     method: Annotated[
         str, typer.Argument(help="GE, SS, DR, PM-ST, PM-RNN, RAPO, Shield or Shield-UM.")
@@ -103,16 +174,13 @@ def train(
     graph_seed: Annotated[
         str, typer.Option(help="Seed of the graph; several as 0,2,5 or 0-9.")
     ] = "0",
-    graph: Annotated[
-        Path | None, typer.Option(help="A saved graph (.npz) instead of a generated one.")
-    ] = None,
+    graph: Annotated[Path | None, typer.Option(help=_GRAPH)] = None,
     seed: Annotated[
         str, typer.Option(help="Seed of weights and episodes; several as 0,2,5 or 0-9.")
     ] = "0",
     steps: Annotated[str, typer.Option(help="Environment steps, rounded up to rollouts.")] = "2e6",
-    regions: Annotated[
-        str | None, typer.Option(help="node, community:<mean size> or grid:<k>.")
-    ] = None,
+    regions: Annotated[str | None, typer.Option(help=_REGIONS)] = None,
+    fit: Annotated[bool | None, typer.Option("--fit/--no-fit", help=_FIT)] = None,
     budget: Annotated[
         float | None,
         typer.Option(help="Budget of every cost over the aggressive policy's under P0."),
@@ -143,8 +211,9 @@ def train(
     with _stoppable("nothing was written"):
         train_from_words(
             method, nodes=nodes, graph_seeds=graph_seed, graph=graph, seeds=seed, steps=steps,
-            regions=regions, budget=budget, changes=change or [], policy=policy, match=match,
-            threshold=threshold, out=out, resume=resume, tensorboard=tensorboard, jobs=jobs,
+            regions=regions, wanted_fit=fit, budget=budget, changes=change or [], policy=policy,
+            match=match, threshold=threshold, out=out, resume=resume, tensorboard=tensorboard,
+            jobs=jobs,
         )  # fmt: skip
 
 
@@ -154,7 +223,8 @@ def rsd(
         str,
         typer.Argument(
             help="RUN/checkpoint.pt, aggressive, moderate, conservative, scripted, a .zip of "
-            "Stable-Baselines3's PPO, or package.module:name of a policy of your own."
+            "Stable-Baselines3 (PPO, A2C, DQN, ...), or package.module:name of a policy of your "
+            "own."
         ),
     ],
     method: Annotated[
@@ -164,15 +234,12 @@ def rsd(
     threshold: Annotated[float | None, typer.Option(help="Checkpoints: of a Shield.")] = None,
     nodes: Annotated[int | None, typer.Option(help="Size of the graph, default 250.")] = None,
     graph_seed: Annotated[int | None, typer.Option(help="Seed of the graph, default 0.")] = None,
-    graph: Annotated[
-        Path | None, typer.Option(help="A saved graph (.npz) instead of a generated one.")
-    ] = None,
+    graph: Annotated[Path | None, typer.Option(help=_GRAPH)] = None,
     deformation: Annotated[
         str | None, typer.Option(help="full (default), off, topk:<k> or local[:<share>].")
     ] = None,
-    regions: Annotated[
-        str | None, typer.Option(help="node, community:<mean size> or grid:<k>.")
-    ] = None,
+    regions: Annotated[str | None, typer.Option(help=_REGIONS)] = None,
+    fit: Annotated[bool | None, typer.Option("--fit/--no-fit", help=_FIT)] = None,
     observe: Annotated[
         str | None, typer.Option(help="x (default), or xGH to show the fields.")
     ] = None,
@@ -183,6 +250,13 @@ def rsd(
     ] = False,
     off_at_replay: Annotated[
         bool, typer.Option("--off-at-replay", help="Sample Replay from P0 (off@rep).")
+    ] = False,
+    against_p0: Annotated[
+        bool,
+        typer.Option("--against-p0", help="Also run a P0 twin: SM_vs_P0, Reach_vs_P0, ReturnKept."),
+    ] = False,
+    selectivity: Annotated[
+        bool, typer.Option("--selectivity", help="Also begin Replay under another stimulus.")
     ] = False,
     horizons: Annotated[
         str | None, typer.Option(help="Steps of exposure, decay, replay, such as 500,200,500.")
@@ -199,11 +273,12 @@ def rsd(
 
     options: dict[str, Any] = {
         "episodes": episodes, "seed": seed, "coupled": coupled, "off_at_replay": off_at_replay,
+        "against_P0": against_p0, "selectivity": selectivity,
         "horizons": None if horizons is None else parse_horizons(horizons), "progress": True,
     }  # fmt: skip
     if out is not None:
         refuse_to_overwrite(out, force=force)
-    made_of = {"deformation": deformation, "regions": regions, "observe": observe}
+    made_of = {"deformation": deformation, "regions": regions, "observe": observe, "fit": fit}
     result = run_rsd(
         policy, nodes=nodes, graph_seed=graph_seed, graph=graph, made_of=made_of, method=method,
         threshold=threshold, options=options,
@@ -270,21 +345,35 @@ def reproduce(
         str,
         typer.Argument(
             help="table1, table-a1, sizes, tradeoff, ablations, mechanism, motivation (several "
-            "with commas), all, or figures to draw again from what is there."
+            "with commas), all, or figures to draw again from what is there; or networks, which "
+            "stands alone."
         ),
     ] = "all",
     preset: Annotated[
         str, typer.Option(help="smoke (2 minutes), quick (15 on 2 cores) or paper (full size).")
     ] = "quick",
-    out: Annotated[Path | None, typer.Option(help="Folder; default results/PRESET.")] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Folder; default results/PRESET, or results/networks.")
+    ] = None,
     engine: Annotated[str, typer.Option(help="local processes or a ray cluster.")] = "local",
     jobs: Annotated[int | None, typer.Option(help="Tasks at a time; default all cores.")] = None,
+    data: Annotated[
+        Path, typer.Option(help="networks: folder of the real ones, left out if not there.")
+    ] = Path("../shared/data"),
 ) -> None:
-    """Run the paper's experiments and put its numbers beside ours."""
-    from rapo.experiments.reproduce import reproduce_from_words
-
-    place = out or f"results/{preset}"
+    """Run the paper's experiments and put its numbers beside ours; or RAPO on real networks."""
+    folder = preset
+    if what == "networks":
+        folder = "networks" if preset == "paper" else f"networks-{preset}"
+    place = out or Path("results") / folder
     with _stoppable(f"the same command goes on with what is in {place}"):
+        if what == "networks":
+            from rapo.experiments.networks.command import networks_from_words
+
+            networks_from_words(preset, place, data=data, engine=engine, jobs=jobs)
+            return
+        from rapo.experiments.reproduce import reproduce_from_words
+
         reproduce_from_words(what, preset, out, engine=engine, jobs=jobs)
 
 
@@ -313,6 +402,7 @@ def bench(context: typer.Context) -> None:
 
 def main() -> None:
     """Entry point of the command."""
+    warnings.formatwarning = lambda message, *_: f"rapo: {message}\n"  # a line, not a traceback
     try:
         sys.exit(app(standalone_mode=False))
     except UsageError as error:

@@ -24,6 +24,7 @@ __all__ = [
     "paper_odds_bound",
     "paper_safe_mass_bound",
     "safe_mass_bound",
+    "scarring_regions_at_most",
 ]
 
 
@@ -172,3 +173,16 @@ def compounded_entry(p0: float, factor: float, steps: int) -> float:
     if steps < 0:
         raise ValueError(f"steps must be >= 0, got {steps}")
     return float((1 - safe_mass_bound(1 - p0, factor)) ** steps) if p0 < 1 else 1.0
+
+
+def scarring_regions_at_most(params: FieldParams) -> float:
+    """How many regions that are active together can scar at all; inf with tau = 0.
+
+    Harm is at most 1 a step and shared by the regions, so their steady traces sum to at most
+    `alpha / lambda`, and each scarring one takes more than tau of that: 16 with the paper's
+    constants, whatever the size of the graph. Finer regions than that need a lower tau.
+    """
+    if params.tau == 0:
+        return float("inf")
+    most = params.alpha / (params.lam * params.tau)
+    return float(np.ceil(most - 1e-9) - 1)

@@ -176,3 +176,27 @@ def test_an_unknown_spec_is_named_with_the_known_ones(spec):
 def test_bad_explicit_regions_are_refused(ids, message):
     with pytest.raises(ValueError, match=message):
         make_regions(ids, nearest(6, degree=2))
+
+
+@pytest.mark.parametrize("size", [1, 2.5, 5])
+def test_pieces_cut_v_sens_and_leave_the_rest_in_one(size):
+    graph = nearest(200)
+    regions = make_regions(f"pieces:{size}", graph)
+    inside = regions[graph.sensitive]
+    assert set(regions[~graph.sensitive]) == {regions.max()}
+    assert regions.max() not in inside
+    assert len(np.unique(inside)) == round(graph.sensitive.sum() / size)
+    for piece in np.unique(inside):
+        members = np.flatnonzero(regions == piece)
+        assert connected_components(graph.neighbours[members][:, members])[0] == 1
+
+
+def test_pieces_of_a_wholly_sensitive_graph_need_no_rest():
+    graph = nearest(40).replace(sensitive=np.ones(40, bool))
+    regions = make_regions("pieces:5", graph)
+    assert len(np.unique(regions)) == 8
+
+
+def test_nodes_without_a_label_share_a_region():
+    graph = nearest(6).replace(labels={"team": ("a", None, "b", "a", None, "b")})
+    assert make_regions("label:team", graph).tolist() == [0, 1, 2, 0, 1, 2]

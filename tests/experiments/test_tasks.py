@@ -70,7 +70,7 @@ def other(value):
 def changed_configs():
     base = config()
     plain = {"method": "DR", "nodes": 41, "graph_seed": 1, "graph": "saved.npz", "seed": 1,
-             "steps": 513, "regions": "node"}  # fmt: skip
+             "steps": 513, "regions": "node", "fit": True}  # fmt: skip
     for name, value in plain.items():
         yield name, replace(base, **{name: value})
     for part in ("setting", "params", "ppo"):

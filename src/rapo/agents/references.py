@@ -13,6 +13,7 @@ import numpy as np
 from rapo.cascade import stats as row
 from rapo.cascade.engine import Cascade
 from rapo.cascade.graph import Graph
+from rapo.cascade.regions import RegionSpec
 from rapo.cascade.rng import STIMULUS, derive, uniform
 from rapo.cascade.setting import AGGRESSIVE, Setting
 from rapo.core.params import FieldParams
@@ -28,7 +29,7 @@ def reference_costs(
     graph: Graph,
     setting: Setting,
     params: FieldParams,
-    regions: str | None,
+    regions: RegionSpec | None,
     action: int = AGGRESSIVE,
 ) -> dict[str, float]:
     """Mean per step over whole RSD schedules under `P0` with one constant action.

@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
-from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from rapo.agents.config import PPOConfig
 from rapo.agents.lagrangian import Constraint
 from rapo.agents.methods import METHODS, Method, method_named
 from rapo.agents.references import reference_costs
+from rapo.cascade.fit import Fit, chosen_fit
 from rapo.cascade.generate import generate
 from rapo.cascade.graph import Graph
+from rapo.cascade.load import read_graph
+from rapo.cascade.regions import RegionSpec, make_regions
 from rapo.cascade.setting import Setting
 from rapo.core.params import FieldParams
 from rapo.core.validate import whole_number
@@ -31,17 +33,19 @@ class TrainConfig:
     graph_seed: int = 0
     """Seed of the generated graph."""
     graph: str | None = None
-    """A saved graph (.npz) instead of a generated one."""
+    """A graph file (.npz, CSV, GraphML) instead of a generated one."""
     seed: int = 0
     """Seed of weights, actions and episodes."""
     steps: int = 2_000_000
     """Environment steps, rounded up to whole rollouts."""
-    regions: str | None = None
-    """Region spec; default that of the setting."""
+    regions: RegionSpec | None = None
+    """Regions as an environment takes them; an array or callable is kept as a tuple of ids."""
     setting: Setting = field(default_factory=Setting.default)
     """Open choices of the platform."""
-    params: FieldParams = field(default_factory=FieldParams)
-    """Constants of the fields."""
+    params: FieldParams = cast(FieldParams, None)  # noqa: RUF009 - a stand-in for "not given"
+    """Constants of the fields; default those of the fit (see `settled`), else the paper's."""
+    fit: bool | Fit | None = None
+    """Whether regions and tau are fitted to the graph; None: if it is not a generated one."""
     ppo: PPOConfig = field(default_factory=PPOConfig)
     """Numbers of the optimiser."""
 
@@ -51,6 +55,38 @@ class TrainConfig:
         whole_number("graph_seed", self.graph_seed, 0)
         whole_number("seed", self.seed, 0, 2**31)
         whole_number("steps", self.steps, 1)
+        if not isinstance(self.regions, str | None):
+            ids = make_regions(self.regions, self.network)
+            object.__setattr__(self, "regions", tuple(ids.tolist()))
+        if self.graph is None and not self.fit and self.params is None:
+            object.__setattr__(self, "params", FieldParams())  # nothing that could be fitted
+
+    @cached_property
+    def settled(self) -> TrainConfig:
+        """The same with everything fitted that is to be: `params` and `fit` say what is in force.
+
+        What needs the graph is left until here, so that a config can name a file that is not there
+        yet.
+        """
+        if isinstance(self.fit, Fit) or self.fit is False or (self.graph is None and not self.fit):
+            found = self.fit if isinstance(self.fit, Fit) else None
+            if self.params is not None:
+                return self
+        else:
+            found = chosen_fit(
+                self.network,
+                self.fit,
+                regions=self.regions,
+                params=self.params,
+                setting=self.setting,
+            )
+        chosen = self.params
+        if chosen is None:
+            chosen = FieldParams() if found is None else found.params
+        whole = replace(self, params=chosen, fit=found or False)
+        if "network" in self.__dict__:
+            whole.__dict__["network"] = self.network  # read once
+        return whole
 
     @property
     def trained(self) -> Method:
@@ -67,15 +103,16 @@ class TrainConfig:
     def network(self) -> Graph:
         """The graph itself."""
         if self.graph is not None:
-            return Graph.load(Path(self.graph))
+            return read_graph(self.graph)
         return generate(self.nodes, self.graph_seed, self.setting)
 
     def environment(self, num_envs: int, **changes: Any) -> GraphDiffusionVectorEnv:
         """The environment that the policy is trained on, but for `changes`."""
-        row = self.trained
+        row, whole = self.trained, self.settled
         options: dict[str, Any] = {
-            "graph": self.network, "regions": self.regions, "deformation": row.deformation,
-            "observe": row.observe, "setting": self.setting, "params": self.params,
+            "graph": whole.network, "regions": self.regions, "deformation": row.deformation,
+            "observe": row.observe, "setting": self.setting, "params": whole.params,
+            "fit": whole.fit or False,
         }  # fmt: skip
         return GraphDiffusionVectorEnv(num_envs, **{**options, **changes})
 
@@ -91,12 +128,16 @@ class TrainConfig:
             )
         changes = dict(row.evaluation)
         if "delta" in changes:
-            changes["params"] = replace(self.params, delta=changes.pop("delta"))
+            changes["params"] = replace(self.settled.params, delta=changes.pop("delta"))
         return self.environment(1, **changes)
 
     def references(self) -> dict[str, float]:
         """Costs of the constant aggressive policy under `P0`, the unit of the budgets."""
-        return reference_costs(self.network, self.setting, self.params, self.regions)
+        whole: Any = self.settled
+        regions = self.regions
+        if regions is None and isinstance(whole.fit, Fit):
+            regions = tuple(whole.fit.regions.tolist())
+        return reference_costs(whole.network, self.setting, whole.params, cast(Any, regions))
 
     def constraints(self) -> list[Constraint]:
         """The costs that the policy pays, with their budgets.
@@ -118,26 +159,36 @@ class TrainConfig:
         ]
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values."""
+        """Plain values; what was fitted is among them, so that it is never fitted anew."""
+        return self.settled.given()
+
+    def given(self) -> dict[str, Any]:
+        """Plain values as they were given: no graph is read, nothing is fitted."""
         return {
             **{name: getattr(self, name) for name in _PLAIN},
+            "regions": list(self.regions) if isinstance(self.regions, tuple) else self.regions,
             "setting": self.setting.to_dict(),
-            "params": self.params.to_dict(),
+            "params": None if self.params is None else self.params.to_dict(),
+            "fit": self.fit.to_dict() if isinstance(self.fit, Fit) else self.fit,
             "ppo": asdict(self.ppo),
         }
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> TrainConfig:
-        """Build from what `to_dict` gave."""
-        wrong = sorted(set(values) ^ {*_PLAIN, "setting", "params", "ppo"})
+        """Build from what `to_dict` gave; a config of version 0.1, without `fit`, is not fitted."""
+        parts = {"regions", "setting", "params", "ppo", "fit"}
+        wrong = sorted(({"fit"} | set(values)) ^ {*_PLAIN, *parts})
         if wrong:
             raise ValueError(f"unknown or missing entries {wrong} in a training config")
+        fit = values.get("fit", False)
         return cls(
             **{name: values[name] for name in _PLAIN},
+            regions=values["regions"],
             setting=Setting.from_dict(values["setting"]),
             params=FieldParams.from_dict(values["params"]),
+            fit=Fit.from_dict(fit) if isinstance(fit, Mapping) else fit,
             ppo=PPOConfig.from_dict(values["ppo"]),
         )
 
 
-_PLAIN = ("method", "nodes", "graph_seed", "graph", "seed", "steps", "regions")
+_PLAIN = ("method", "nodes", "graph_seed", "graph", "seed", "steps")

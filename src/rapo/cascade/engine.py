@@ -30,7 +30,7 @@ from rapo.cascade.clock import (
 )
 from rapo.cascade.graph import Graph
 from rapo.cascade.injection import injection_rates
-from rapo.cascade.regions import make_regions
+from rapo.cascade.regions import RegionSpec, make_regions
 from rapo.cascade.setting import DECAY, EXPOSURE, REPLAY, Setting
 from rapo.cascade.stats import STATS
 from rapo.core.deformation import Scope
@@ -55,7 +55,7 @@ class Cascade:
         episodes: how many run side by side, >= 1.
         setting: open choices of the platform; default `Setting.default()`.
         params: constants of the fields.
-        regions: spec or (n,) array, see `make_regions`; default `setting.regions`.
+        regions: spec, (n,) array or callable, see `make_regions`; default `setting.regions`.
         deformation: `full`, `off`, `topk:<k>`, `local[:<share>]` or a `Scope`.
         deform_phases: in which of exposure, decay, replay the kernel is deformed.
         coupled: whether Replay reuses the draws of Exposure.
@@ -72,7 +72,7 @@ class Cascade:
         *,
         setting: Setting | None = None,
         params: FieldParams | None = None,
-        regions: str | npt.ArrayLike | None = None,
+        regions: RegionSpec | None = None,
         deformation: str | Scope = "full",
         deform_phases: tuple[bool, bool, bool] = (True, True, True),
         coupled: bool = False,

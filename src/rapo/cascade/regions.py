@@ -5,6 +5,7 @@ from __future__ import annotations
 import heapq
 import math
 from collections import deque
+from collections.abc import Callable
 from itertools import pairwise
 
 import numpy as np
@@ -15,6 +16,8 @@ from scipy.sparse.csgraph import connected_components
 from rapo.cascade.graph import Graph
 
 Rows = list[list[int]]
+RegionSpec = str | npt.ArrayLike | Callable[[Graph], npt.ArrayLike]
+"""What an environment takes as regions, see `make_regions`."""
 
 LOOSEST = 2.0
 """No component is cut into pieces of more than this times the asked mean size, on average."""
@@ -23,7 +26,7 @@ FINEST = 1_000_000
 
 
 def make_regions(
-    spec: str | npt.ArrayLike, graph: Graph, *, seed: int = 0, straddle: bool = True
+    spec: RegionSpec, graph: Graph, *, seed: int = 0, straddle: bool = True
 ) -> npt.NDArray[np.int32]:
     """The region of every node.
 
@@ -33,12 +36,16 @@ def make_regions(
             `"community:<mean size>"`, connected pieces (direction ignored) of balanced size,
             round(n / mean size) of them; more only where many components need it, since each has
             at least one and none is cut into pieces of over twice that size; mean size >= 1;
+            `"pieces:<mean size>"`, V_sens alone cut in that way, and one region for all the rest;
             `"grid:<k>"`, k x k cells over the unit square, empty cells not counted;
-            an integer array (n,) that uses every id 0..max.
+            `"label:<column>"`, a region for every value of a label of the graph, and one for the
+            nodes without it;
+            an integer array (n,) that uses every id 0..max;
+            a callable that takes the graph and returns such an array.
         graph: the graph.
-        seed: of the communities; the same seed gives the same regions.
-        straddle: whether a community may hold nodes of V_sens and of the rest. Cells and explicit
-            arrays are taken as they are.
+        seed: of the communities and pieces; the same seed gives the same regions.
+        straddle: whether a community may hold nodes of V_sens and of the rest. Cells, labels and
+            explicit arrays are taken as they are.
 
     Returns:
         (n,) region ids 0..R-1, each used, read-only.
@@ -46,23 +53,38 @@ def make_regions(
     Raises:
         ValueError: a spec or array outside of the above, by value.
     """
-    if not isinstance(spec, str):
+    if callable(spec):
+        try:
+            regions = _check_explicit(np.asarray(spec(graph)), graph.n)
+        except ValueError as error:
+            name = getattr(spec, "__name__", repr(spec))
+            raise ValueError(f"the regions callable {name}: {error}") from error
+    elif not isinstance(spec, str):
         regions = _check_explicit(np.asarray(spec), graph.n)
     else:
-        kind, _, size = spec.partition(":")
-        if spec == "node":
-            regions = np.arange(graph.n, dtype=np.int32)
-        elif kind == "community" and _is_number(size, least=1.0):
-            regions = _communities(graph, float(size), seed, straddle)
-        elif kind == "grid" and size.isdecimal() and 1 <= int(size) <= FINEST:
-            regions = _grid(graph.positions, int(size))
-        else:
-            raise ValueError(
-                f"unknown regions {spec!r}; use 'node', 'community:<mean size >= 1>', "
-                f"'grid:<k in 1..{FINEST}>' or an integer array with one region id per node"
-            )
+        regions = _parse(spec, graph, seed, straddle)
     regions.setflags(write=False)
     return regions
+
+
+def _parse(spec: str, graph: Graph, seed: int, straddle: bool) -> npt.NDArray[np.int32]:
+    kind, _, rest = spec.partition(":")
+    if spec == "node":
+        return np.arange(graph.n, dtype=np.int32)
+    if kind == "community" and _is_number(rest, least=1.0):
+        near = graph.neighbours
+        return _communities(near if straddle else _without_border(graph), float(rest), seed)
+    if kind == "pieces" and _is_number(rest, least=1.0):
+        return _pieces(graph, float(rest), seed)
+    if kind == "grid" and rest.isdecimal() and 1 <= int(rest) <= FINEST:
+        return _grid(graph.positions, int(rest))
+    if kind == "label" and rest:
+        return _by_label(graph, rest)
+    raise ValueError(
+        f"unknown regions {spec!r}; use 'node', 'community:<mean size >= 1>', 'pieces:<mean size "
+        f">= 1>', 'grid:<k in 1..{FINEST}>', 'label:<column>', an integer array with one region "
+        "id per node or a callable that takes the graph and returns one"
+    )
 
 
 def _is_number(text: str, least: float) -> bool:
@@ -79,7 +101,10 @@ def _check_explicit(ids: npt.NDArray[np.generic], n: int) -> npt.NDArray[np.int3
     if not np.issubdtype(ids.dtype, np.integer):
         raise ValueError(f"region ids must be integers, got dtype {ids.dtype}; convert them first")
     if ids.min() < 0:
-        raise ValueError(f"region ids must be >= 0, got {ids.min()}; number them 0..R-1")
+        raise ValueError(
+            f"region ids must be >= 0, got {ids.min()}; number them 0..R-1 (node "
+            f"{int(np.argmin(ids))} has it)"
+        )
     used = np.unique(ids)
     if used[-1] != len(used) - 1:
         gap = int(np.flatnonzero(used != np.arange(len(used)))[0])
@@ -95,26 +120,50 @@ def _grid(positions: npt.NDArray[np.float32], k: int) -> npt.NDArray[np.int32]:
     return np.unique(row * k + column, return_inverse=True)[1].astype(np.int32)
 
 
-def _communities(
-    graph: Graph, mean_size: float, seed: int, straddle: bool
-) -> npt.NDArray[np.int32]:
+def _by_label(graph: Graph, column: str) -> npt.NDArray[np.int32]:
+    """A region per value, in the order of their first nodes; nodes without one share a region."""
+    if column not in graph.labels:
+        raise ValueError(
+            f"no node label is called {column!r}, the graph has {sorted(graph.labels)}; load it "
+            "with labels=<file> or node attributes"
+        )
+    numbers: dict[str | None, int] = {}
+    return np.array([numbers.setdefault(v, len(numbers)) for v in graph.labels[column]], np.int32)
+
+
+def _pieces(graph: Graph, mean_size: float, seed: int) -> npt.NDArray[np.int32]:
+    members = np.flatnonzero(graph.sensitive)
+    inside = sparse.csr_array(graph.neighbours[members][:, members])
+    inside.sort_indices()
+    pieces = _communities(inside, mean_size, seed)
+    regions = np.full(graph.n, pieces.max() + 1, np.int32)
+    regions[members] = pieces
+    return regions
+
+
+def _without_border(graph: Graph) -> sparse.csr_array:
+    """`graph.neighbours` without the edges between V_sens and the rest."""
+    pairs = graph.neighbours.tocoo()
+    row, col = pairs.row, pairs.col
+    same = graph.sensitive[row] == graph.sensitive[col]
+    return sparse.csr_array(
+        (pairs.data[same], (row[same], col[same])), shape=graph.neighbours.shape
+    )
+
+
+def _communities(near: sparse.csr_array, mean_size: float, seed: int) -> npt.NDArray[np.int32]:
     """Connected pieces: spread the starting nodes, then always grow the smallest piece."""
-    near = graph.neighbours
-    if not straddle:
-        pairs = near.tocoo()
-        row, col = pairs.row, pairs.col
-        same = graph.sensitive[row] == graph.sensitive[col]
-        near = sparse.csr_array((pairs.data[same], (row[same], col[same])), shape=near.shape)
+    n = near.shape[0]
     indices, indptr = near.indices.tolist(), near.indptr.tolist()
     rows = [indices[a:b] for a, b in pairwise(indptr)]
 
     blocks, label = connected_components(near, directed=False)
-    order = np.random.default_rng(seed).permutation(graph.n)
+    order = np.random.default_rng(seed).permutation(n)
     members: Rows = [[] for _ in range(blocks)]
     for node, block in zip(order.tolist(), label[order].tolist(), strict=True):
         members[block].append(node)
 
-    region = [-1] * graph.n
+    region = [-1] * n
     starts: list[int] = []
     counts = _apportion([len(block) for block in members], mean_size)
     for block, count in zip(members, counts, strict=True):

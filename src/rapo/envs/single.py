@@ -48,6 +48,16 @@ class GraphDiffusionEnv(gymnasium.Env[Obs, np.int64]):
         """The `Cascade` with its fields and active set."""
         return self.vector.engine
 
+    @property
+    def fit(self) -> Any:
+        """The `Fit` of regions and tau to the graph, or None."""
+        return self.vector.fit
+
+    def __repr__(self) -> str:
+        return repr(self.vector).replace("VectorEnv(1 x ", "Env(")
+
+    __str__ = __repr__
+
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Obs, Info]:

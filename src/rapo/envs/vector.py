@@ -12,11 +12,15 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
 from rapo.cascade.engine import Cascade
+from rapo.cascade.fit import Fit, chosen_fit
 from rapo.cascade.generate import generate
 from rapo.cascade.graph import Graph
+from rapo.cascade.idle import point_of, warn_if_idle
+from rapo.cascade.regions import RegionSpec
 from rapo.cascade.rng import STIMULUS, derive, uniform
 from rapo.cascade.setting import AGGRESSIVE, DECAY, PHASES, REPLAY, Setting
 from rapo.core.deformation import Scope
+from rapo.core.operating_point import OperatingPoint
 from rapo.core.params import FieldParams
 from rapo.core.validate import checked_state, truth, whole_number
 from rapo.envs.render import GraphRenderer
@@ -38,20 +42,28 @@ class GraphDiffusionVectorEnv(VectorEnv[Obs, npt.NDArray[Any], npt.NDArray[Any]]
     `info` describes the step taken: harm (also as `cost`), cost_G, cost_H, scar_mass, reach,
     sensitive_mass, served, entry_nominal, entry_deformed, odds_ratio, event_odds_ratio; and the
     present stimulus, phase and clock; each (num_envs,). A step that only resets (autoreset
-    `NextStep`) reports zeros and NaN ratios.
+    `NextStep`) reports zeros and NaN ratios. The `info` of `reset` also tells the outcome of a fit:
+    fit_regions, fit_tau, fit_odds (calibrated), fit_share, fit_selectivity.
+
+    A graph of one's own is fitted by default (`rapo.fit`): regions and tau by a measured odds
+    ratio. Given `regions` leave tau to be fitted, given `params` the regions, both together
+    nothing. Where next to nothing can scar, an `IdleWarning` says so, once.
 
     Args:
         num_envs: number of episodes.
         nodes: size of a generated graph, default 250.
         graph_seed: of a generated graph, default 0.
         graph: a graph of one's own, instead of `nodes` and `graph_seed`.
-        regions: region spec or array; default that of the setting.
+        regions: region spec, array or callable, see `make_regions`; default those of the fit,
+            without one those of the setting.
         deformation: `full` (RAPO), `off` (`P0`), `topk:<k>` or `local[:<share>]`.
         deform_phases: in which of exposure, decay, replay the deformation is on; (True, True,
             False) is off@rep.
         observe: `x`, or `xGH` to append the fields of all regions.
         setting: open choices of the platform.
-        params: constants of the fields.
+        params: constants of the fields; default those of the fit, without one the paper's.
+        fit: True or False; None fits a graph of one's own and leaves a generated one alone; or a
+            `Fit` of this graph.
         coupled: whether Replay reuses Exposure's draws.
         credit: (n,) region to which the harm of a sensitive node is credited; default its own.
         schedule: `rsd` or `external`.
@@ -68,12 +80,13 @@ class GraphDiffusionVectorEnv(VectorEnv[Obs, npt.NDArray[Any], npt.NDArray[Any]]
         nodes: int | None = None,
         graph_seed: int | None = None,
         graph: Graph | None = None,
-        regions: str | npt.ArrayLike | None = None,
+        regions: RegionSpec | None = None,
         deformation: str | Scope = "full",
         deform_phases: tuple[bool, bool, bool] = (True, True, True),
         observe: str = "x",
         setting: Setting | None = None,
         params: FieldParams | None = None,
+        fit: bool | Fit | None = None,
         coupled: bool = False,
         credit: npt.ArrayLike | None = None,
         schedule: str = "rsd",
@@ -100,13 +113,13 @@ class GraphDiffusionVectorEnv(VectorEnv[Obs, npt.NDArray[Any], npt.NDArray[Any]]
             seed = 0 if graph_seed is None else graph_seed
             graph = generate(250 if nodes is None else nodes, seed, self.setting)
         self.graph = graph
+        self.region_spec = _words_of(regions)
+        self.fit = chosen_fit(graph, fit, regions=regions, params=params, setting=self.setting)
+        if self.fit is not None:
+            regions = self.fit.regions if regions is None else regions
+            params = self.fit.params if params is None else params
+            self.region_spec = self.region_spec or self.fit.spec
         self.observe, self.schedule, self.render_mode = observe, schedule, render_mode
-        self.options: dict[str, Any] = {
-            "graph": graph, "regions": regions, "deformation": deformation,
-            "deform_phases": deform_phases, "observe": observe, "setting": setting,
-            "params": params, "coupled": coupled, "credit": credit, "schedule": schedule,
-            "autoreset_mode": autoreset_mode, "backend": backend, "threads": threads,
-        }  # fmt: skip
         self.autoreset_mode = AutoresetMode(autoreset_mode)
         self.engine = Cascade(
             graph,
@@ -122,6 +135,16 @@ class GraphDiffusionVectorEnv(VectorEnv[Obs, npt.NDArray[Any], npt.NDArray[Any]]
             backend=backend,
             threads=threads,
         )
+        # What `like` builds on is what was found, so that a change of one option refits nothing.
+        self.options: dict[str, Any] = {
+            "graph": graph, "regions": self.engine.regions, "deformation": deformation,
+            "deform_phases": deform_phases, "observe": observe, "setting": setting,
+            "params": self.engine.params, "fit": False if self.fit is None else self.fit,
+            "coupled": coupled, "credit": credit, "schedule": schedule,
+            "autoreset_mode": autoreset_mode, "backend": backend, "threads": threads,
+        }  # fmt: skip
+        if self.engine.scope.kind != "off" and any(deform_phases):
+            warn_if_idle(graph, self.engine.regions, self.engine.params, self.setting)
         self.num_envs = num_envs
         self.metadata = {
             "render_modes": ["rgb_array"],
@@ -141,6 +164,19 @@ class GraphDiffusionVectorEnv(VectorEnv[Obs, npt.NDArray[Any], npt.NDArray[Any]]
         self._done = np.ones(num_envs, np.bool_)
         self._x = np.tile(X_START, (num_envs, 1))
         self._renderer: GraphRenderer | None = None
+
+    def __repr__(self) -> str:
+        kind = f"{self.num_envs} x {self.graph.n:,} nodes, deformation {self.engine.scope}"
+        constants = f"{self.engine.region_count:,} regions, tau {self.engine.params.tau:.3g}"
+        return f"{type(self).__name__}({kind}; {self.fit or f'not fitted, {constants}'})"
+
+    __str__ = __repr__
+
+    @property
+    def operating_point(self) -> OperatingPoint:
+        """Which regions can scar in a nominal Exposure."""
+        engine = self.engine
+        return point_of(self.graph, engine.regions, engine.params, self.setting)
 
     @property
     def phase(self) -> npt.NDArray[np.int64]:
@@ -180,11 +216,33 @@ class GraphDiffusionVectorEnv(VectorEnv[Obs, npt.NDArray[Any], npt.NDArray[Any]]
         super().reset(seed=int(seed) if isinstance(seed, int | np.integer) else None)
         self._seed(each, mask)
         self._start(mask, stimulus, keep_memory=keep_memory)
-        return self._observation(), self._info()
+        return self._observation(), {**self._info(), **self._fit_info()}
 
     def like(self, num_envs: int, **changes: Any) -> GraphDiffusionVectorEnv:
-        """A new environment of the same graph and options, but for `changes`."""
-        return GraphDiffusionVectorEnv(num_envs, **{**self.options, **changes})
+        """A new environment of the same class, graph and options, but for `changes`.
+
+        Arguments that a subclass adds come from `options`, or from its attributes of their names;
+        a subclass that keeps them in another way must override this.
+        """
+        from inspect import Parameter, signature
+
+        made, named = type(self), (Parameter.POSITIONAL_OR_KEYWORD, Parameter.KEYWORD_ONLY)
+        known = {"num_envs", "nodes", "graph_seed", "render_mode", *self.options, *changes}
+        takes = [name for name, it in signature(made).parameters.items() if it.kind in named]
+        added = [name for name in takes if name not in known]
+        own = {name: getattr(self, name) for name in added if hasattr(self, name)}
+        problem = f"it takes {added} of its own and does not keep them under these names"
+        try:
+            if len(own) == len(added):
+                twin = made(num_envs, **{**self.options, **own, **changes})
+                if all(np.array_equal(getattr(twin, name), own[name]) for name in own):
+                    return twin  # else an attribute was not what the argument had been
+        except (TypeError, AttributeError) as error:
+            problem = f"its constructor does not take the options of ours ({error})"
+        raise ValueError(
+            f"cannot make another {made.__name__}: {problem}; pass **options on to ours and keep "
+            "each argument in an attribute of its name, or override like()"
+        )
 
     def set_deformation(self, on: bool) -> None:
         """Deform the kernel in all phases, or in none; the fields evolve either way."""
@@ -363,9 +421,19 @@ class GraphDiffusionVectorEnv(VectorEnv[Obs, npt.NDArray[Any], npt.NDArray[Any]]
             return self._x.copy()
         return np.concatenate([self._x, self.engine.G, self.engine.H], axis=1)
 
+    def _fit_info(self) -> Info:
+        """The outcome of the fit, each (num_envs,); empty without one."""
+        outcome = {} if self.fit is None else self.fit.outcome()
+        return {f"fit_{name}": np.full(self.num_envs, value) for name, value in outcome.items()}
+
     def _info(self) -> Info:
         return {
             "stimulus": self.engine.stimulus,
             "phase": self.engine.phase,
             "clock": self.engine.clock,
         }
+
+
+def _words_of(regions: Any) -> str | None:
+    """How a manifest names regions that were given."""
+    return regions if isinstance(regions, str | None) else "explicit"

@@ -130,22 +130,25 @@ def _markdown(
     lines += [f"{_counts(claims)}.", ""]
     differing = _differing(claims)
     if len(differing):
-        lines += [*_rows(list(map(str, differing.columns)), differing), ""]
+        lines += [*markdown_rows(differing), ""]
     for section in sections:
         lines += [f"## {section.title}", ""]
         for paragraph in section.text:
             lines += [paragraph, ""]
         for caption, frame in section.tables:
-            lines += [f"*{caption}*", "", *_rows(list(map(str, frame.columns)), frame), ""]
+            lines += [f"*{caption}*", "", *markdown_rows(frame), ""]
         for name, caption, _ in section.figures:
             lines += [f"![{caption}](figures/{name}.png)", ""]
     titles = ["", "claim", "paper", "ours", "verdict", "why"]
     table = pd.DataFrame([tuple(claim.__dict__.values()) for claim in claims])
-    lines += ["## Claims", "", *_rows(titles, table), ""]
+    lines += ["## Claims", "", *markdown_rows(table, titles), ""]
     return "\n".join(lines)
 
 
-def _rows(titles: Sequence[str], frame: pd.DataFrame) -> list[str]:
+def markdown_rows(frame: pd.DataFrame, titles: Sequence[str] | None = None) -> list[str]:
+    """Lines of a Markdown table; titles are the frame's columns unless told."""
+    titles = list(map(str, frame.columns)) if titles is None else titles
+
     def line(cells: Sequence[Any]) -> str:
         return "| " + " | ".join(str(cell).replace("|", "\\|") for cell in cells) + " |"
 

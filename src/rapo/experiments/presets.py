@@ -9,7 +9,8 @@ from rapo.agents.config import PPOConfig
 from rapo.agents.methods import METHODS
 from rapo.agents.train_config import TrainConfig
 from rapo.cascade.setting import Setting
-from rapo.experiments.tasks import Evaluate, Guard, Train
+from rapo.core.params import FieldParams
+from rapo.experiments.tasks import Evaluate, Guard, Train, settled
 
 
 @dataclass(frozen=True)
@@ -70,8 +71,8 @@ class Preset:
         """Plain values, with everything that results depend on."""
         return {
             **asdict(self),
-            "setting": Setting.default().to_dict(),
-            "params": TrainConfig(method="GE").params.to_dict(),
+            "setting": settled(Setting.default().to_dict()),
+            "params": FieldParams().to_dict(),
         }
 
 

@@ -93,7 +93,9 @@ def reproduce(
             names = finished_studies(preset, out, console)
         else:
             goals = [task for name in names for task in study(name).plan(preset)]
-            _run(goals, out, engine, slots, console)
+            if needed(goals, out):
+                note_versions(out)
+            run_goals(goals, out, engine, slots, console)
         store = Store(out, preset)
         sections = [study(name).analyse(store) for name in names]
         finished = [n for n in STUDIES if n in names or not missing_pieces(n, preset, out)]
@@ -193,13 +195,13 @@ def _manifest(path: Path) -> dict[str, Any]:
     return content
 
 
-def _run(
+def run_goals(
     goals: Sequence[Task], out: Path, engine: str, slots: int, console: Console | None
 ) -> None:
+    """Run what the goals still need, with a progress bar; what failed is told in words."""
     waiting = needed(goals, out)
     if not waiting:
         return
-    note_versions(out)
     with (
         make_engine(engine, slots) as place,
         Progress(

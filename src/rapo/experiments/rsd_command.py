@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from rapo.cascade.generate import generate
 from rapo.cascade.graph import Graph
+from rapo.cascade.load import read_graph
 from rapo.cascade.setting import ACTIONS
 from rapo.envs.vector import GraphDiffusionVectorEnv
 from rapo.experiments.demo import scripted_policy
@@ -46,7 +47,7 @@ def run_rsd(
     nodes: int | None,
     graph_seed: int | None,
     graph: Path | None,
-    made_of: Mapping[str, str | None],
+    made_of: Mapping[str, Any],
     method: str | None,
     threshold: float | None,
     options: Mapping[str, Any],
@@ -58,7 +59,7 @@ def run_rsd(
         nodes: size of a generated graph, default 250; or None.
         graph_seed: its seed, default 0; or None.
         graph: a saved graph instead.
-        made_of: deformation, regions and observe of the environment; None for the default.
+        made_of: deformation, regions, fit and observe of the environment; None for the default.
         method: as what to evaluate a checkpoint.
         threshold: of a checkpoint's shield.
         options: of `rapo.rsd.evaluate`.
@@ -71,7 +72,7 @@ def run_rsd(
             if value is not None:
                 raise ValueError(f"{name} is for checkpoints (RUN/checkpoint.pt), got {policy!r}")
         whole = _graph(nodes, graph_seed, graph)
-        env = GraphDiffusionVectorEnv(1, graph=whole, **chosen)  # type: ignore[arg-type]
+        env = GraphDiffusionVectorEnv(1, graph=whole, **chosen)
         return evaluate(env, find_policy(policy), **options)
     try:
         from rapo.experiments.evaluation import evaluate_checkpoint
@@ -88,14 +89,14 @@ def run_rsd(
         method=method,
         threshold=threshold,
         expected={name: value for name, value in expected.items() if value is not None},
-        graph_hash=None if graph is None else Graph.load(graph).hash,
+        graph_hash=None if graph is None else read_graph(graph).hash,
         **options,
     )
 
 
 def _graph(nodes: int | None, graph_seed: int | None, graph: Path | None) -> Graph:
     if graph is not None:
-        return Graph.load(graph)
+        return read_graph(graph)
     return generate(250 if nodes is None else nodes, 0 if graph_seed is None else graph_seed)
 
 
@@ -106,16 +107,9 @@ def find_policy(name: str) -> Any:
     if name == "scripted":
         return scripted_policy
     if name.endswith(".zip"):
-        if not Path(name).exists():
-            raise ValueError(f"there is no model at {name}")
-        try:
-            from stable_baselines3 import PPO
-        except ImportError:
-            raise ValueError(f"{name} needs stable-baselines3; install it to load it") from None
-        try:
-            return PPO.load(name, device="cpu")
-        except Exception as error:  # zip, pickle and SB3 each have their own
-            raise ValueError(f"{name} is not a saved PPO model: {error}") from error
+        from rapo.rsd.saved_models import load_saved_model
+
+        return load_saved_model(name)
     if (Path(name) / "checkpoint.pt").exists():
         raise ValueError(f"{name} is a run; its policy is {Path(name) / 'checkpoint.pt'}")
     module, colon, attribute = name.partition(":")

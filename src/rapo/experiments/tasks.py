@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from time import perf_counter
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -45,10 +45,45 @@ METRICS = ("RAG", "AUC_R", "SM_R", "ReplayReturn")
 """Columns that a piece has whoever wrote it."""
 
 
+class Task(Protocol):
+    """Something to run once, in a process of its own; what it leaves lies below a folder."""
+
+    @property
+    def key(self) -> str:
+        """Names it among all tasks."""
+        ...
+
+    @property
+    def needs(self) -> tuple[Task, ...]:
+        """Tasks that must be done before."""
+        ...
+
+    def done(self, root: Path) -> bool:
+        """Whether there is nothing left to do."""
+        ...
+
+    def run(self, root: Path, tell: Tell) -> None:
+        """Do it, telling the share that is done from time to time."""
+        ...
+
+
 def digest(spec: Any) -> str:
     """Ten hexadecimal digits that stand for a plain value."""
     text = json.dumps(spec, sort_keys=True, default=str)
     return hashlib.sha256(text.encode()).hexdigest()[:10]
+
+
+_ADDED: dict[str, Any] = {"edge_cap": 0.95, "fit": None}
+"""What configs have had since version 0.2, with the default that changes no earlier result."""
+
+
+def settled(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Plain values without later additions at their default: earlier results keep their names."""
+    return {
+        name: settled(value) if isinstance(value, Mapping) else value
+        for name, value in values.items()
+        if not (name in _ADDED and value == _ADDED[name])
+    }
 
 
 @dataclass(frozen=True)
@@ -62,7 +97,7 @@ class Train:
         """Name of the run and of its folder."""
         c = self.config
         name = f"{c.method}-n{c.nodes}-g{c.graph_seed}-s{c.seed}"
-        return f"train-{name}-{digest(c.to_dict())}"
+        return f"train-{name}-{digest(settled(c.given()))}"
 
     @property
     def needs(self) -> tuple[Task, ...]:
@@ -142,9 +177,9 @@ class Constant:
     @property
     def key(self) -> str:
         """Name of the policy; numbers of a training have no part in it."""
-        c, whole = self.config, self.config.to_dict()
-        parts = ("nodes", "graph_seed", "graph", "regions", "setting", "params")
-        spec = [self.action, {name: whole[name] for name in parts}]
+        c, whole = self.config, settled(self.config.given())
+        parts = ("nodes", "graph_seed", "graph", "regions", "setting", "params", "fit")
+        spec = [self.action, {name: whole[name] for name in parts if name in whole}]
         return f"constant-{ACTIONS[self.action]}-n{c.nodes}-g{c.graph_seed}-{digest(spec)}"
 
 
@@ -242,9 +277,6 @@ class Evaluate:
         path = self.policy.checkpoint(root)
         agent, config = load_agent(path)
         return shielded(agent, row, config, self.threshold), config, path.parent
-
-
-Task = Train | Guard | Evaluate
 
 
 def misattributed(engine: Cascade, share: float, seed: int) -> npt.NDArray[np.int32]:

@@ -6,11 +6,12 @@ import os
 import re
 import shlex
 import sys
+import warnings
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import FIRST_COMPLETED, wait
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import torch
 from rich.console import Console
@@ -20,6 +21,9 @@ from rapo.agents.config import PPOConfig
 from rapo.agents.methods import Method, method_named
 from rapo.agents.train import train
 from rapo.agents.train_config import TrainConfig
+from rapo.cascade.fit import Fit, fit, fits
+from rapo.cascade.idle import IdleWarning
+from rapo.core.params import FieldParams
 from rapo.core.validate import whole_number
 from rapo.experiments.pool import channel, pool
 from rapo.experiments.shields import make_shield
@@ -36,6 +40,7 @@ def train_from_words(
     seeds: str,
     steps: str,
     regions: str | None,
+    wanted_fit: bool | None,
     budget: float | None,
     changes: Sequence[str],
     policy: Path | None,
@@ -55,6 +60,7 @@ def train_from_words(
         given = {
             "--nodes": nodes != 250, "--graph-seed": graph_seeds != "0", "--graph": graph,
             "--seed": seeds != "0", "--steps": steps != "2e6", "--regions": regions,
+            "--fit": wanted_fit is not None,
             "--budget": budget is not None, "--set": changes, "--resume": resume,
             "--tensorboard": tensorboard, "--jobs": jobs is not None,
         }  # fmt: skip
@@ -67,13 +73,13 @@ def train_from_words(
         raise ValueError(f"give either --graph {graph} or --nodes and --graph-seed, not both")
     config = TrainConfig(
         method=method, nodes=nodes, graph=None if graph is None else str(graph.resolve()),
-        steps=parse_count("steps", steps), regions=regions,
+        steps=parse_count("steps", steps), regions=regions, fit=False,
     )  # fmt: skip
     config = with_changes(config, changes)
     if budget is not None:
         config = replace(config, setting=config.setting.replace(budget=budget))
     configs = [
-        replace(config, graph_seed=g, seed=s)
+        with_fit(replace(config, graph_seed=g, seed=s), wanted_fit, changes)
         for g in parse_seeds("--graph-seed", graph_seeds)
         for s in parse_seeds("--seed", seeds)
     ]
@@ -86,6 +92,8 @@ def train_from_words(
         f"{config.method}: {rounded:,} steps ({config.updates:,} x {config.ppo.rollout})",
         highlight=False,
     )
+    for config in configs:
+        _tell_fit(console, config)
     try:
         found = train_all(
             configs, folders, jobs=os.cpu_count() or 1 if jobs is None else jobs, resume=resume,
@@ -99,6 +107,13 @@ def train_from_words(
         ) from None
     for folder, summary in zip(folders, found, strict=True):
         _tell(console, folder, summary)
+
+
+def _tell_fit(console: Console, config: TrainConfig) -> None:
+    """What was fitted; making the environment warns if its memory is idle."""
+    if isinstance(config.settled.fit, Fit):
+        console.print(f"fit: {config.settled.fit}", highlight=False)
+    config.environment(1)
 
 
 def _guard(
@@ -193,8 +208,25 @@ def with_changes(config: TrainConfig, changes: Iterable[str]) -> TrainConfig:
         elif part == "setting":
             config = replace(config, setting=config.setting.from_dict(values))
         else:
-            config = replace(config, params=config.params.from_dict(values))
+            config = replace(config, params=FieldParams.from_dict(values))
     return config
+
+
+def with_fit(config: TrainConfig, wanted: bool | None, changes: Iterable[str]) -> TrainConfig:
+    """The config with what is to be fitted, given the constants that `changes` has set.
+
+    A given tau stays and leaves the regions to be fitted; other constants leave tau to be.
+    """
+    names = [change.partition("=")[0].strip() for change in changes]
+    constants = [name for name in names if name.startswith("params.")]
+    if not constants:
+        return replace(config, fit=wanted, params=cast(FieldParams, None))
+    if "params.tau" in constants or not fits(config.network, wanted):
+        return replace(config, fit=wanted)
+    found = fit(
+        config.network, regions=config.regions, params=config.params, setting=config.setting
+    )
+    return replace(config, fit=found, params=found.params)
 
 
 def _value(name: str, text: str, like: Any) -> Any:
@@ -275,6 +307,7 @@ def _one(
 ) -> dict[str, Any]:
     """One run in a process of its own; tells its progress through `news`."""
     torch.set_num_threads(1)
+    warnings.simplefilter("ignore", IdleWarning)  # the parent has told
     return train(config, folder, report=lambda s, told: news.put((i, s, told)), **options)
 
 

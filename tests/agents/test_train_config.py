@@ -1,0 +1,59 @@
+"""Configs: what is fitted when, and regions of every kind."""
+
+import json
+
+import networkx
+import numpy as np
+import pytest
+
+from rapo.agents.agent import load_agent
+from rapo.agents.config import PPOConfig
+from rapo.agents.train import train
+from rapo.agents.train_config import TrainConfig
+from rapo.cascade.fit import fit
+from rapo.cascade.generate import generate
+from rapo.cascade.load import from_networkx
+
+SMALL = PPOConfig(envs=4, rollout=256, minibatch=64, epochs=1, hidden=16)
+
+
+def test_a_config_of_a_graph_of_ones_own_is_fitted_and_keeps_what_was_found(tmp_path):
+    graph = from_networkx(networkx.karate_club_graph())
+    path = graph.save(tmp_path / "karate.npz")
+    config = TrainConfig(method="RAPO", graph=str(path), steps=512, ppo=SMALL)
+    found = fit(graph)
+    env = config.environment(1)
+    np.testing.assert_array_equal(env.engine.regions, found.regions)
+    assert env.engine.params == found.params == config.settled.params
+    again = TrainConfig.from_dict(json.loads(json.dumps(config.to_dict())))
+    assert again.fit == found
+    assert again.environment(1).fit == found
+    train(config, tmp_path / "run")
+    _, loaded = load_agent(tmp_path / "run" / "checkpoint.pt")
+    np.testing.assert_array_equal(loaded.evaluation().engine.regions, found.regions)
+    slow = loaded.evaluation("slow-decay")
+    assert (slow.engine.params.tau, slow.engine.params.delta < 1) == (found.params.tau, True)
+    train(config, tmp_path / "run", resume=True)  # the same config, though it was fitted
+
+
+def test_a_config_can_name_a_graph_that_is_not_there_yet():
+    config = TrainConfig(method="GE", graph="nowhere.npz")
+    with pytest.raises(FileNotFoundError, match="nowhere"):
+        _ = config.network
+
+
+def test_regions_of_any_kind_are_saved_with_a_checkpoint(tmp_path):
+    graph = generate(40, 0)
+    ids = np.arange(40) % 7
+    configs = [
+        TrainConfig(method="RAPO", nodes=40, regions=regions, steps=512, ppo=SMALL)
+        for regions in (ids, ids.tolist(), lambda g: np.arange(g.n) % 7)
+    ]
+    assert len(set(map(repr, configs))) == 1
+    train(configs[0], tmp_path)
+    _, loaded = load_agent(tmp_path / "checkpoint.pt")
+    assert loaded == configs[0]
+    np.testing.assert_array_equal(loaded.evaluation().engine.regions, ids)
+    assert loaded.network == graph
+    with pytest.raises(ValueError, match="-1"):
+        TrainConfig(method="RAPO", nodes=40, regions=lambda g: np.full(g.n, -1))
