@@ -130,7 +130,7 @@ SETTING_FILE = files("rapo.cascade").joinpath("setting.toml")
 """The one file of the package that the chosen values are written into."""
 _GROUPS = {
     "graph": ("neighbours", "inside_weight", "sensitive_low", "sensitive_high", "support",
-              "cascade_target"),
+              "cascade_target", "edge_cap"),
     "dynamics": ("persistence", "delay", "horizons", "regions", "straddle"),
     "injection: aggressive, moderate, conservative": ("rates", "influence_tilt", "risk_tilt"),
     "reward": ("kappa_s", "outside_weight", "kappa"),
