@@ -15,7 +15,7 @@ from rapo.agents.train import locked
 from rapo.core.validate import whole_number
 from rapo.experiments.networks import analysis
 from rapo.experiments.networks.catalogue import NETWORKS
-from rapo.experiments.networks.figure import plot_networks
+from rapo.experiments.networks.figure import label, plot_networks
 from rapo.experiments.networks.plan import SIZES, Measure
 from rapo.experiments.page import markdown_rows
 from rapo.experiments.reproduce import run_goals, versions
@@ -27,9 +27,13 @@ def networks_from_words(
     """`rapo reproduce networks`: see its help for the arguments."""
     console = Console()
     verdicts = run_networks(preset, out, data=data, engine=engine, jobs=jobs, console=console)
-    shown = verdicts.rename(columns=_short)
+    names = [
+        label(*row) for row in verdicts[["network", "V_sens", "nodes"]].itertuples(index=False)
+    ]
+    shown = verdicts.drop(columns=["V_sens", "nodes"]).assign(network=names).rename(columns=_short)
     table = Table(
-        *(Column(title, overflow="fold") for title in shown.columns),
+        Column("network", no_wrap=True),
+        *shown.columns[1:],
         box=box.SIMPLE_HEAD,
         padding=(0, 1, 0, 0),
         title="Fitted, constant aggressive action (*: calibrated by the fit)",

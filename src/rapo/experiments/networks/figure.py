@@ -33,7 +33,7 @@ def plot_networks(table: pd.DataFrame) -> tuple[Any, Any]:
     for ax, (metric, title, bar) in zip(axes, PANELS, strict=True):
         tidy(ax)
         ax.axvline(bar, color="#B0B4BA", lw=1.2, ls=(0, (4, 3)), zorder=1)
-        for i, (policy, kernel, label, colour, marker) in enumerate(ROWS):
+        for i, (policy, kernel, words, colour, marker) in enumerate(ROWS):
             chosen = table[(table["policy"] == policy) & (table["kernel"] == kernel)]
             indexed = chosen.set_index(["network", "sensitive"])
             values = [float(indexed.loc[(n, s), metric]) for n, s, _ in names]
@@ -42,18 +42,19 @@ def plot_networks(table: pd.DataFrame) -> tuple[Any, Any]:
                 low = [float(indexed.loc[(n, s), f"{metric}_low"]) for n, s, _ in names]
                 high = [float(indexed.loc[(n, s), f"{metric}_high"]) for n, s, _ in names]
                 ax.hlines(places + shift, low, high, color=colour, lw=1.4, alpha=0.6, zorder=2)
-            ax.scatter(values, places + shift, s=26, color=colour, marker=marker, label=label,
+            ax.scatter(values, places + shift, s=26, color=colour, marker=marker, label=words,
                        zorder=3, linewidths=0)  # fmt: skip
         ax.set_title(title, fontsize=10.5)
         ax.set_xlim(0, max(1.15, ax.get_xlim()[1]))
-    axes[0].set_yticks(places, [_label(*name) for name in names], fontsize=9)
+    axes[0].set_yticks(places, [label(*name) for name in names], fontsize=9)
     axes[0].set_ylim(-0.6, len(names) - 0.4)
     handles, labels = axes[0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=len(ROWS), frameon=False)
     return figure, axes
 
 
-def _label(network: str, sensitive: str, nodes: int) -> str:
+def label(network: str, sensitive: str, nodes: int) -> str:
+    """A network, its V_sens unless that is a ball, and its size, in one line."""
     where = "" if sensitive == "ball" else f", {sensitive}"
     name = network.split("-")[0].replace("_", " ")
     return f"{name}{where} ({nodes:,})"
