@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 
 from rapo.cascade.generate import generate
 from rapo.cascade.graph import Graph
 from rapo.cascade.setting import Setting
+
+os.environ.setdefault("RAPO_QUIET", "1")  # tests read stderr line by line
 
 
 @pytest.fixture(scope="session")

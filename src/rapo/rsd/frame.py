@@ -96,10 +96,12 @@ def mean_defined(values: Array) -> Float:
 
 def _replay_totals(twin: Mapping[str, Array], gamma: float) -> dict[str, Float]:
     """What the twin's Replay came to: the denominators of the ratios against `P0`."""
+    # Indexed as Replay is cut out of its episode: the layout shows in the last digit of a return.
+    reward = twin["reward"][:, np.ones(twin["reward"].shape[1], np.bool_)]
     return {
         "P0Reach": twin["reach"].astype(np.float64).sum(axis=1),
         "P0SensitiveMass": twin["sensitive_mass"].astype(np.float64).sum(axis=1),
-        "P0Return": discounted(twin["reward"], gamma),
+        "P0Return": discounted(reward, gamma),
     }
 
 

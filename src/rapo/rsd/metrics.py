@@ -68,5 +68,5 @@ def auc_ratio(exposure: npt.ArrayLike, replay: npt.ArrayLike) -> Float:
 
 def discounted(rewards: npt.ArrayLike, gamma: float = 0.99) -> Float:
     """Discounted return of rewards (..., T), gamma in (0, 1]."""
-    values = np.ascontiguousarray(rewards, float)  # the layout must not show in the last digit
+    values = np.asarray(rewards, float)
     return np.asarray(values @ gamma ** np.arange(values.shape[-1]))
