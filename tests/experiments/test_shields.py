@@ -133,3 +133,20 @@ def test_an_earlier_shield_is_not_overwritten(runs, tmp_path):
     with pytest.raises(ValueError, match=r"checkpoint.pt exists; choose another --out"):
         make_shield(runs["GE"], tmp_path, threshold=0.7)
     assert (tmp_path / "checkpoint.pt").read_bytes() == before
+
+
+def test_a_threshold_is_tuned_on_episodes_that_no_table_shows(runs, tmp_path, monkeypatch):
+    seeds = []
+
+    def watched(function):
+        def call(*args, **options):
+            seeds.append(options["seed"])
+            return function(*args, **options)
+
+        return call
+
+    for name in ("evaluate", "evaluate_checkpoint"):
+        monkeypatch.setattr(shields, name, watched(getattr(shields, name)))
+    make_shield(runs["GE"], tmp_path, match=runs["RAPO"], episodes=2)
+    assert len(seeds) >= 3
+    assert min(seeds) >= 10_000  # tables count their episodes from 0

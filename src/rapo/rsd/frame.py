@@ -10,6 +10,7 @@ import numpy.typing as npt
 import pandas as pd
 from scipy.sparse.csgraph import dijkstra
 
+from rapo.cascade.fit import WINDOW
 from rapo.cascade.graph import Graph
 from rapo.cascade.setting import DECAY, EXPOSURE, REPLAY
 from rapo.rsd.metrics import auc_ratio, discounted, rag, ratio_of
@@ -17,9 +18,6 @@ from rapo.rsd.result import TRACES, RSDResult
 
 Array = npt.NDArray[Any]
 Float = npt.NDArray[np.floating[Any]]
-
-PROBE = 50
-"""Steps of Replay over which selectivity is measured: the memory is still that of the washout."""
 
 
 def joined(
@@ -68,7 +66,7 @@ def joined(
         "GatingRate": np.concatenate([p["GatingRate"] for p in parts]),
         "ScarMass": traces["scar_mass"][:, phase == DECAY][:, -1].astype(np.float64),
         **_against(reach[:, after], inside[:, after], traces["reward"][:, after], twin, gamma),
-        **_selectivity(odds[:, :PROBE], other),
+        **_selectivity(odds[:, :WINDOW], other),
         "undefined_odds": after.sum() - np.isfinite(odds).sum(axis=1),
         **({} if twin is None else _replay_totals(twin, gamma)),
     }

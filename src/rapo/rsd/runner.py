@@ -12,12 +12,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from rapo.cascade.fit import WINDOW
 from rapo.cascade.setting import REPLAY
 from rapo.core.validate import truth, whole_number
 from rapo.core.version import VERSION
 from rapo.envs.vector import GraphDiffusionVectorEnv
 from rapo.rsd.episodes import Tick, run_phases, run_replay
-from rapo.rsd.frame import PROBE, joined
+from rapo.rsd.frame import joined
 from rapo.rsd.plan import Place
 from rapo.rsd.policy import Watcher, as_actor
 from rapo.rsd.result import TRACES, RSDResult
@@ -99,7 +100,7 @@ def evaluate(
 
     runs: dict[str, Any] = {"coupled": coupled, "off_at_replay": off_at_replay}
     twin = other = None
-    probe = (*spans[:2], min(PROBE, spans[REPLAY]))
+    probe = (*spans[:2], min(WINDOW, spans[REPLAY]))
     with _bar(progress, _steps(spans, probe, place, episodes, asked)) as tick:
         with place.stages(episodes, seed, chosen, spans, **runs) as stages:
             _let_watch(actor, stages)
