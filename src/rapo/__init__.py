@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from rapo.cascade.engine import Cascade
     from rapo.cascade.exposure import exposure_point
     from rapo.cascade.fit import Fit, fit
+    from rapo.cascade.fitted import FitWarning
     from rapo.cascade.generate import generate
     from rapo.cascade.graph import Graph
     from rapo.cascade.idle import IdleWarning
@@ -34,6 +35,7 @@ _HOME = {
     "Cascade": "rapo.cascade.engine",
     "FieldParams": "rapo.core.params",
     "Fit": "rapo.cascade.fit",
+    "FitWarning": "rapo.cascade.fitted",
     "Graph": "rapo.cascade.graph",
     "GraphDiffusionEnv": "rapo.envs.single",
     "GraphDiffusionVectorEnv": "rapo.envs.vector",
@@ -61,6 +63,7 @@ __all__ = [
     "Cascade",
     "FieldParams",
     "Fit",
+    "FitWarning",
     "Graph",
     "GraphDiffusionEnv",
     "GraphDiffusionVectorEnv",

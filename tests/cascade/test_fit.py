@@ -8,7 +8,8 @@ from scipy.sparse.csgraph import connected_components
 from rapo.cascade import fit as module
 from rapo.cascade.engine import Cascade
 from rapo.cascade.exposure import exposure_point, fit_episodes, nominal_harm
-from rapo.cascade.fit import TAUS, THETA, Fit, chosen_fit, fit
+from rapo.cascade.fit import TAUS, THETA, Fit, fit
+from rapo.cascade.fitted import chosen_fit
 from rapo.cascade.generate import generate
 from rapo.cascade.load import from_networkx
 from rapo.cascade.regions import make_regions

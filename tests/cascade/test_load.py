@@ -120,7 +120,7 @@ def test_only_drawn_probabilities_are_scaled_unless_told(tmp_path, monkeypatch, 
         assert graph.meta["capped_edges"] == 0
         return graph.replace(meta={**graph.meta, "scale": 1.0})
 
-    monkeypatch.setattr(rapo.cascade.scale, "scale_to_target", scale_to_target)
+    monkeypatch.setattr(rapo.cascade.load, "scale_to_target", scale_to_target)
     path = write(tmp_path / "s.csv", [(*pair, 0.5) for pair in RING], "src,dst,p")
     load_edges(path, seed=4, **options)
     assert seen == ([(Setting.default(), 4)] if expected else [])

@@ -1,5 +1,8 @@
 """Spectral radius, edges that the gate cannot hold, and what is remarked of a loaded graph."""
 
+import warnings
+
+import networkx as nx
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -7,9 +10,11 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from rapo.cascade.generate import generate
+from rapo.cascade.load import from_networkx
+from rapo.cascade.remarks import SUBCRITICAL, remarks
 from rapo.cascade.scale import cascade_size, scaled
 from rapo.cascade.setting import Setting
-from rapo.cascade.spread import SUBCRITICAL, remarks, spectral_radius, ungated_edges
+from rapo.cascade.spread import spectral_radius, ungated_edges
 from rapo.core.deformation import gate_odds
 
 DEFAULT = Setting.default()
@@ -124,3 +129,22 @@ def test_weak_probabilities_without_a_cycle_are_named_too():
 def test_the_generator_has_nothing_to_remark():
     for nodes, seed in ((50, 0), (100, 1), (250, 2)):
         assert remarks(generate(nodes, seed), DEFAULT, given=True) == []
+
+
+def test_given_probabilities_that_spread_far_are_told_and_scaled_ones_are_not():
+    crowd = nx.powerlaw_cluster_graph(400, 4, 0.3, seed=1)
+    nx.set_edge_attributes(crowd, 0.3, "w")
+    with pytest.warns(UserWarning, match="spread far"):
+        from_networkx(crowd, probability="w")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        from_networkx(crowd, probability="w", scale=True)
+
+
+def test_a_graph_without_cycles_that_does_spread_is_not_warned_about():
+    edges = [(u, v) for u in range(40) for v in range(u + 1, min(u + 4, 40))]
+    tree = nx.DiGraph(edges)
+    nx.set_edge_attributes(tree, 0.6, "w")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        from_networkx(tree, probability="w")

@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 import rapo
-from rapo.cascade import idle
+from rapo.cascade import fitted, idle
 from rapo.cascade.fit import fit
+from rapo.cascade.fitted import FitWarning
 from rapo.cascade.idle import IdleWarning
 from rapo.cascade.load import from_networkx
 from rapo.cascade.regions import make_regions
@@ -28,6 +29,7 @@ def crowd():
 @pytest.fixture(autouse=True)
 def untold():
     idle._TOLD.clear()
+    fitted._TOLD.clear()
 
 
 def test_a_graph_of_ones_own_is_fitted_and_its_outcome_told(crowd):
@@ -39,7 +41,7 @@ def test_a_graph_of_ones_own_is_fitted_and_its_outcome_told(crowd):
     assert engine.params == found.params
     told = {name.removeprefix("fit_"): info[name] for name in info if name.startswith("fit_")}
     assert told == pytest.approx(found.outcome())
-    assert set(told) == {"regions", "tau", "odds", "share", "selectivity"}
+    assert set(told) == {"regions", "tau", "odds", "share", "selectivity", "reached"}
     assert "calibrated" in repr(env.unwrapped)
     assert f"{found.params.tau:.3g}" in repr(env.unwrapped)
 
@@ -74,7 +76,9 @@ def test_an_environment_like_it_is_not_fitted_anew(crowd, monkeypatch):
     changed = env.like(3, params=FieldParams(tau=env.engine.params.tau, w_H=4.0))
     np.testing.assert_array_equal(changed.engine.regions, env.engine.regions)
     assert changed.engine.params.w_H == 4.0
-    assert changed.fit is env.fit
+    assert changed.fit is None  # other constants than it measured: its odds mean nothing here
+    assert env.like(3).fit is env.fit
+    assert "calibrated" not in repr(changed)
 
 
 def test_an_environment_like_it_keeps_its_constants_and_regions():
@@ -110,6 +114,38 @@ def test_the_operating_point_of_an_environment_is_that_of_its_regions_and_consta
     assert plain.idle
     assert plain.share < 0.1 < fitted.share
     assert fitted.share == fit(crowd).share
+
+
+@pytest.mark.parametrize(
+    ("changes", "params", "named"),
+    [
+        ({"horizons": (20, 5, 20)}, None, "before harm arrives"),
+        ({}, FieldParams(psi_min=0.6), "psi_min"),
+        ({}, FieldParams(w_H=0.0), "w_H"),
+    ],
+)
+def test_a_fit_that_falls_short_says_so_and_why(crowd, changes, params, named):
+    setting = rapo.Setting.default().replace(**changes)
+    with pytest.warns(FitWarning, match=named):
+        env = GraphDiffusionVectorEnv(1, graph=crowd, setting=setting, params=params)
+    assert not env.reset(seed=0)[1]["fit_reached"][0]
+
+
+def test_cascades_that_outrun_halved_odds_are_told():
+    strong = nx.powerlaw_cluster_graph(300, 4, 0.3, seed=1)
+    nx.set_edge_attributes(strong, 0.5, "w")
+    with pytest.warns(UserWarning, match="spread far"):
+        graph = from_networkx(strong, probability="w")
+    with pytest.warns(FitWarning, match="scale"):
+        GraphDiffusionVectorEnv(1, graph=graph)
+
+
+@pytest.mark.parametrize("wrong", [nx.path_graph(5), "net.npz", 7])
+def test_what_is_no_graph_is_named_with_how_to_make_one(wrong):
+    with pytest.raises(ValueError, match=r"rapo\.from_networkx"):
+        GraphDiffusionVectorEnv(1, graph=wrong)
+    with pytest.raises(ValueError, match=type(wrong).__name__):
+        fit(wrong)
 
 
 def test_labels_arrays_and_callables_are_regions(crowd):

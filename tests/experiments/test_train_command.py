@@ -3,6 +3,7 @@
 import re
 from pathlib import Path
 
+import networkx
 import pandas as pd
 import pytest
 import torch
@@ -11,6 +12,7 @@ from rapo.agents.checkpoint import load_checkpoint
 from rapo.agents.config import PPOConfig
 from rapo.agents.train import train
 from rapo.agents.train_config import TrainConfig
+from rapo.cascade.load import from_networkx
 from rapo.cascade.setting import Setting
 from rapo.experiments.train_command import (
     parse_count,
@@ -18,6 +20,7 @@ from rapo.experiments.train_command import (
     run_folder,
     train_all,
     with_changes,
+    with_fit,
 )
 
 SHORT = Setting.default().replace(horizons=(60, 20, 60), delay=10)
@@ -142,3 +145,26 @@ def test_a_run_that_exists_is_refused(tmp_path):
         train_all([config()], [tmp_path], jobs=1, show=False)
     with pytest.raises(ValueError, match="jobs must be a whole number >= 1, got 0"):
         train_all([config()], [tmp_path / "b"], jobs=0, show=False)
+
+
+@pytest.mark.parametrize(
+    ("changes", "moved"),
+    [
+        ([], "tau and regions"),
+        (["epochs=2"], "tau and regions"),
+        (["setting.budget=0.8"], "tau and regions"),
+        (["params.w_H=4"], "tau and regions"),
+        (["params.tau=0.2", "params.w_H=3"], "regions"),
+    ],
+)
+def test_on_a_graph_of_ones_own_changes_leave_the_rest_to_be_fitted(tmp_path, changes, moved):
+    path = from_networkx(networkx.karate_club_graph()).save(tmp_path / "karate.npz")
+    plain = TrainConfig(method="RAPO", graph=str(path), fit=False)
+    config = with_fit(with_changes(plain, changes), None, changes).settled
+    assert config.fit.moved == moved
+    assert config.params == config.fit.params
+    if any("w_H" in change for change in changes):
+        assert config.params.w_H == float(changes[-1].partition("=")[2])
+    if moved == "regions":
+        assert config.params.tau == 0.2
+    assert with_fit(with_changes(plain, changes), False, changes).settled.fit is False

@@ -11,7 +11,8 @@ from rapo.agents.config import PPOConfig
 from rapo.agents.lagrangian import Constraint
 from rapo.agents.methods import METHODS, Method, method_named
 from rapo.agents.references import reference_costs
-from rapo.cascade.fit import Fit, chosen_fit
+from rapo.cascade.fit import Fit
+from rapo.cascade.fitted import chosen_fit
 from rapo.cascade.generate import generate
 from rapo.cascade.graph import Graph
 from rapo.cascade.load import read_graph
@@ -58,7 +59,8 @@ class TrainConfig:
         if not isinstance(self.regions, str | None):
             ids = make_regions(self.regions, self.network)
             object.__setattr__(self, "regions", tuple(ids.tolist()))
-        if self.graph is None and not self.fit and self.params is None:
+        unfitted = self.fit is False or (self.graph is None and not self.fit)
+        if unfitted and self.params is None:
             object.__setattr__(self, "params", FieldParams())  # nothing that could be fitted
 
     @cached_property
@@ -180,12 +182,12 @@ class TrainConfig:
         wrong = sorted(({"fit"} | set(values)) ^ {*_PLAIN, *parts})
         if wrong:
             raise ValueError(f"unknown or missing entries {wrong} in a training config")
-        fit = values.get("fit", False)
+        fit, given = values.get("fit", False), values["params"]
         return cls(
             **{name: values[name] for name in _PLAIN},
             regions=values["regions"],
             setting=Setting.from_dict(values["setting"]),
-            params=FieldParams.from_dict(values["params"]),
+            params=cast(FieldParams, given and FieldParams.from_dict(given)),
             fit=Fit.from_dict(fit) if isinstance(fit, Mapping) else fit,
             ppo=PPOConfig.from_dict(values["ppo"]),
         )

@@ -35,6 +35,9 @@ SCAR_SLACK = 1.05
 trace alone would reach theta over the whole of Replay, and nothing would be remembered."""
 PIECE = 5.0
 """Mean size of the first pieces of V_sens."""
+MASS = 0.25
+"""Share of P0's sensitive mass that may stay in Replay, where a lower tau can bring it there: in a
+V_sens of a few nodes the odds alone leave too much."""
 SELECTIVE = 0.2
 """Pieces are halved, down to single nodes, until another stimulus keeps its odds by this much."""
 HIGHEST_TAU, RATIO, LOWEST_TAU = 2.0, 1.15, 1e-4
@@ -61,6 +64,8 @@ class Fit:
     """The same over Replay's first 50 steps, where scars act alone."""
     odds_other: float
     """That under another stimulus with the same memory; NaN with one stimulus."""
+    mass: float
+    """Sensitive mass of Replay over that of `P0` with the same draws."""
     share: float
     """Share of the nominal harm that can scar."""
     reached: bool
@@ -85,6 +90,10 @@ class Fit:
     def count(self) -> int:
         """Number of regions."""
         return int(self.regions.max()) + 1
+
+    def in_force(self, regions: npt.NDArray[np.int32], params: FieldParams) -> bool:
+        """Whether these are the regions and constants that were fitted."""
+        return self.params == params and np.array_equal(self.regions, regions)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, regions as a list; NaN as None."""
@@ -113,7 +122,7 @@ class Fit:
         """What `info` and manifests tell: regions, tau, odds, share and selectivity."""
         return {
             "regions": self.count, "tau": self.params.tau, "odds": self.odds, "share": self.share,
-            "selectivity": self.selectivity,
+            "selectivity": self.selectivity, "reached": self.reached,
         }  # fmt: skip
 
     def __str__(self) -> str:
@@ -122,9 +131,11 @@ class Fit:
         if self.moved == "regions":
             cost = f" (tau may not move; if it might, {self.free_selectivity:.2f})"
         short = "" if self.reached else f", NOT the {self.theta:g} asked for"
+        plural = "" if self.count == 1 else "s"
         return (
-            f"{self.count:,} regions{pieces}, tau {self.params.tau:.3g}: odds {self.odds:.2f} "
-            f"(calibrated{short}), {self.share:.0%} of the harm can scar, selectivity "
+            f"{self.count:,} region{plural}{pieces}, tau {self.params.tau:.3g}: odds "
+            f"{self.odds:.2f} (calibrated{short}), {np.nan_to_num(self.share):.0%} of the harm can "
+            f"scar, {self.mass:.0%} of P0's sensitive mass stays, selectivity "
             f"{self.selectivity:.2f}{cost}"
         )
 
@@ -171,8 +182,9 @@ def fit(
         raise ValueError(f"move must be 'tau' or 'regions', got {move!r}")
     if move == "regions" and regions is not None:
         raise ValueError("regions are given, so they cannot be what moves; leave one of them out")
-    if not 0 < theta < 1:
-        raise ValueError(f"theta must be in (0, 1), got {theta!r}")
+    need_graph(graph)
+    if not isinstance(theta, float | int) or not 0 < theta < 1:
+        raise ValueError(f"theta must be a number in (0, 1), got {theta!r}")
     params = FieldParams() if params is None else params
     setting = Setting.default() if setting is None else setting
     given = None
@@ -215,6 +227,7 @@ class _Tried:
     params: FieldParams
     odds: float
     odds_same: float
+    mass: float
     enough: bool
 
 
@@ -225,6 +238,9 @@ class _Search:
         self.graph, self.params, self.setting, self.theta = graph, params, setting, theta
         self.keys, self.stimuli = fit_episodes(graph, purpose=2)
         self.runs = 0
+        self.most_mass = MASS
+        nominal = self._engine(np.zeros(graph.n, np.int32), params, "off")
+        self.nominal = self._mass(nominal.run(AGGRESSIVE, setting.horizons[REPLAY]))
 
     def both(self) -> Fit:
         """Pieces of about five nodes and their tau; coarser if need be, finer if they may be."""
@@ -256,7 +272,10 @@ class _Search:
 
     def lower_tau(self, regions: npt.NDArray[np.int32]) -> _Tried:
         """The largest tau of the ladder that is enough, or the smallest one."""
+        self.most_mass = np.inf
         best = self.run(regions, replace(self.params, tau=float(TAUS[-1])))
+        if best.mass <= MASS:  # else no tau is, and the odds decide alone
+            self.most_mass = MASS
         if not best.enough:
             return best
         low, high = -1, len(TAUS) - 1  # TAUS[high] is enough; above `low` nothing is known to be
@@ -283,8 +302,9 @@ class _Search:
                 f"{sum(self.setting.horizons)} steps; add edges from the seeds to V_sens, name "
                 "another V_sens, or raise the probabilities (scale=True)"
             )
+        mass = self._mass(replay) / self.nominal if self.nominal > 0 else np.nan
         enough = odds <= self.theta and not same > SCAR_SLACK * self.theta
-        return _Tried(regions, params, odds, same, enough)
+        return _Tried(regions, params, odds, same, mass, enough and not mass > self.most_mass)
 
     def outcome(self, tried: _Tried, spec: str | None, moved: str) -> Fit:
         """A choice with what else is told of it."""
@@ -301,6 +321,7 @@ class _Search:
             odds=tried.odds,
             odds_same=tried.odds_same,
             odds_other=other,
+            mass=tried.mass,
             share=point.share,
             reached=tried.enough,
             moved=moved,
@@ -311,51 +332,30 @@ class _Search:
             graph_hash=self.graph.hash,
         )
 
-    def _engine(self, regions: npt.NDArray[np.int32], params: FieldParams) -> Cascade:
+    @staticmethod
+    def _mass(replay: npt.NDArray[np.float32]) -> float:
+        return float(replay[:, row.SENSITIVE].sum(dtype=np.float64))
+
+    def _engine(
+        self, regions: npt.NDArray[np.int32], params: FieldParams, deformation: str = "full"
+    ) -> Cascade:
         """An engine at the start of Replay."""
         engine = Cascade(
-            self.graph, len(self.keys), setting=self.setting, params=params, regions=regions
-        )
+            self.graph, len(self.keys), setting=self.setting, params=params, regions=regions,
+            deformation=deformation,
+        )  # fmt: skip
         engine.start(self.keys, self.stimuli)
         engine.run(AGGRESSIVE, sum(self.setting.horizons[EXPOSURE:REPLAY]))
         return engine
 
 
-def chosen_fit(
-    graph: Graph,
-    wanted: bool | Fit | None,
-    *,
-    regions: RegionSpec | None,
-    params: FieldParams | None,
-    setting: Setting,
-) -> Fit | None:
-    """The fit that an environment works with, or None.
-
-    By default a graph that was brought is fitted and a generated one keeps the paper's constants.
-    Given regions leave only tau to be fitted, given params only the regions, both nothing.
-    """
-    if isinstance(wanted, Fit):
-        if wanted.graph_hash != graph.hash:
-            raise ValueError(
-                f"the fit is of graph {wanted.graph_hash}, this is {graph.hash}; fit this one"
-            )
-        return wanted
-    if not isinstance(wanted, bool | None):
-        raise ValueError(f"fit must be True, False, None or a Fit, got {wanted!r}")
-    if not fits(graph, wanted):
-        return None
-    if regions is not None and params is not None:
-        if wanted:
-            raise ValueError("nothing is left to fit: both regions and params are given")
-        return None
-    if params is not None:
-        return fit(graph, params=params, setting=setting, move="regions")
-    return fit(graph, regions=regions, setting=setting)
-
-
-def fits(graph: Graph, wanted: bool | None) -> bool:
-    """Whether a graph is to be fitted: as wanted, by default unless it was generated."""
-    return "generator" not in graph.meta if wanted is None else wanted
+def need_graph(graph: object) -> None:
+    """Refuse what is no `Graph`, with how to make one."""
+    if not isinstance(graph, Graph):
+        raise ValueError(
+            f"graph must be a rapo.Graph, got {type(graph).__name__}; make one with "
+            "rapo.from_networkx(graph) or rapo.read_graph(path)"
+        )
 
 
 def _mean_odds(trace: npt.NDArray[np.float32]) -> float:

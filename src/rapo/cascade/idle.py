@@ -33,7 +33,7 @@ def _point(graph: Graph, regions: bytes, params: FieldParams, setting: Setting) 
     return exposure_point(graph, np.frombuffer(regions, np.int32), params, setting)
 
 
-_TOLD: set[tuple[str, str, FieldParams]] = set()
+_TOLD: set[tuple[str, str, FieldParams, Setting]] = set()
 
 
 def warn_if_idle(
@@ -41,7 +41,7 @@ def warn_if_idle(
 ) -> OperatingPoint:
     """The operating point; where the memory is idle, a warning, once per choice and process."""
     point = point_of(graph, regions, params, setting)
-    key = (graph.hash, sha256(regions.tobytes()).hexdigest(), params)
+    key = (graph.hash, sha256(regions.tobytes()).hexdigest(), params, setting)
     if point.idle and key not in _TOLD:
         _TOLD.add(key)
         warnings.warn(f"RAPO is idle here: {point}; {_remedy(graph, setting)}", IdleWarning, 3)

@@ -34,8 +34,9 @@ from rapo.cascade.landmarks import (
     stimuli_in_reach,
 )
 from rapo.cascade.layout import given_positions, spring_layout
+from rapo.cascade.remarks import remarks
+from rapo.cascade.scale import scale_to_target
 from rapo.cascade.setting import Setting
-from rapo.cascade.spread import remarks
 from rapo.core.validate import truth, whole_number
 
 if TYPE_CHECKING:
@@ -301,8 +302,6 @@ def _build(
     graph = Graph(indptr, targets, prob, xy, inside, seeds, weights, meta, nodes.texts(keys))
     _refuse_out_of_reach(graph, table.name)
     if scale:
-        from rapo.cascade.scale import scale_to_target
-
         graph = scale_to_target(graph, setting, seed=seed)
     for remark in remarks(graph, setting, given=edges.prob is not None and not scale):
         warnings.warn(remark, UserWarning, stacklevel=3)

@@ -7,13 +7,7 @@ from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
 from rapo.cascade.graph import Graph
-from rapo.cascade.setting import Setting
-from rapo.core.params import FieldParams
 
-SUBCRITICAL = 0.5
-"""Given probabilities whose spectral radius / (1 - s) is below this are warned about. At this value
-the mean |A_t| of ten networks out of eleven was 1.4 to 2.1 times what injection alone keeps, so a
-seed activated about one other node or none; |A_t| is 1 at about 0.7, and 8.5 at 0.9 to 1.6."""
 _STEPS, _TOLERANCE = 2000, 1e-6
 
 
@@ -59,41 +53,3 @@ def spectral_radius(adjacency: sparse.csr_array) -> float:
                 break
             before = radius
     return radius
-
-
-def remarks(graph: Graph, setting: Setting, *, given: bool) -> list[str]:
-    """What a user should know of a loaded graph before trusting what is measured on it.
-
-    Args:
-        graph: as it was loaded.
-        setting: with which it was loaded.
-        given: whether its probabilities are the file's own, neither drawn nor scaled.
-    """
-    found, psi_min = [], FieldParams().psi_min
-    if graph.sensitive.sum() == 1:
-        found.append(
-            f"V_sens was drawn as a single node of {graph.n}; on a graph this small name it with "
-            "sensitive="
-        )
-    if capped := graph.meta["capped_edges"]:
-        found.append(
-            f"{capped:,} of {graph.edges:,} edges exceeded the largest probability of "
-            f"{setting.edge_cap:g} and stand at it now: odds of 1 are infinite, and no gate lowers "
-            "them; another cap is setting=Setting.default().replace(edge_cap=...)"
-        )
-    if ungated := ungated_edges(graph, psi_min):
-        found.append(
-            f"{ungated:,} of {graph.edges:,} edges have a probability above "
-            f"{1 / (1 + psi_min):.2f}, which even psi_min {psi_min:g} leaves above one half; what "
-            "passes over them stays, whatever the odds ratio says: lower those weights"
-        )
-    spread = spectral_radius(graph.adjacency) / (1 - setting.persistence) if given else 1.0
-    if spread < SUBCRITICAL:
-        factor = f" by about {1 / spread:.1f}" if spread > 0 else ""
-        found.append(
-            f"the probabilities hardly spread: spectral radius / (1 - s) is {spread:.2g}, and "
-            f"below {SUBCRITICAL:g} a seed activates about one other node or none; pass "
-            f"scale=True, which multiplies them{factor} to reach cascades of "
-            f"{setting.cascade_target:g} nodes"
-        )
-    return found

@@ -12,7 +12,8 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
 from rapo.cascade.engine import Cascade
-from rapo.cascade.fit import Fit, chosen_fit
+from rapo.cascade.fit import Fit, need_graph
+from rapo.cascade.fitted import chosen_fit
 from rapo.cascade.generate import generate
 from rapo.cascade.graph import Graph
 from rapo.cascade.idle import point_of, warn_if_idle
@@ -112,6 +113,7 @@ class GraphDiffusionVectorEnv(VectorEnv[Obs, npt.NDArray[Any], npt.NDArray[Any]]
         if graph is None:
             seed = 0 if graph_seed is None else graph_seed
             graph = generate(250 if nodes is None else nodes, seed, self.setting)
+        need_graph(graph)
         self.graph = graph
         self.region_spec = _words_of(regions)
         self.fit = chosen_fit(graph, fit, regions=regions, params=params, setting=self.setting)
@@ -135,6 +137,8 @@ class GraphDiffusionVectorEnv(VectorEnv[Obs, npt.NDArray[Any], npt.NDArray[Any]]
             backend=backend,
             threads=threads,
         )
+        if self.fit is not None and not self.fit.in_force(self.engine.regions, self.engine.params):
+            self.fit = None  # other constants or regions than it measured: its odds mean nothing
         # What `like` builds on is what was found, so that a change of one option refits nothing.
         self.options: dict[str, Any] = {
             "graph": graph, "regions": self.engine.regions, "deformation": deformation,

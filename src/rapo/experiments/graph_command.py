@@ -39,7 +39,7 @@ _IN_WORDS_OF_THE_COMMAND = {
     "leave probability=None": "leave --probability out",
     "leave sensitive=None": "leave --sensitive out",
     "name it with sensitive=": "name it with --sensitive",
-    "use its largest part": "use its largest part (--sensitive-part largest)",
+    "sensitive_part='largest'": "--sensitive-part largest",
     "name the right column": "name the right column (--source, --target, --probability)",
 }
 """Remedies as the loaders word them, and as they are spelled on the command line."""
@@ -70,7 +70,10 @@ def graph_from_words(
 
     from rapo.experiments.graph_figure import network_figure
 
-    show = words[0] == "show" and len(words) > 1
+    show = words[0] == "show"
+    if words == ["show"] and not Path("show").exists():
+        raise ValueError("rapo graph show needs the FILE to show, such as net.npz")
+    show = show and len(words) > 1
     if len(words) > 1 + show:
         raise ValueError(f"one file at a time, got {words[show:]}; write rapo graph [show] FILE")
     path = Path(words[show])

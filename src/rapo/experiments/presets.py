@@ -10,7 +10,7 @@ from rapo.agents.methods import METHODS
 from rapo.agents.train_config import TrainConfig
 from rapo.cascade.setting import Setting
 from rapo.core.params import FieldParams
-from rapo.experiments.tasks import Evaluate, Guard, Train, settled
+from rapo.experiments.tasks import Evaluate, Guard, Train, without_additions
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ class Preset:
         """Plain values, with everything that results depend on."""
         return {
             **asdict(self),
-            "setting": settled(Setting.default().to_dict()),
+            "setting": without_additions(Setting.default().to_dict()),
             "params": FieldParams().to_dict(),
         }
 

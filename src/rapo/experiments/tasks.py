@@ -77,10 +77,10 @@ _ADDED: dict[str, Any] = {"edge_cap": 0.95, "fit": None}
 """What configs have had since version 0.2, with the default that changes no earlier result."""
 
 
-def settled(values: Mapping[str, Any]) -> dict[str, Any]:
+def without_additions(values: Mapping[str, Any]) -> dict[str, Any]:
     """Plain values without later additions at their default: earlier results keep their names."""
     return {
-        name: settled(value) if isinstance(value, Mapping) else value
+        name: without_additions(value) if isinstance(value, Mapping) else value
         for name, value in values.items()
         if not (name in _ADDED and value == _ADDED[name])
     }
@@ -97,7 +97,7 @@ class Train:
         """Name of the run and of its folder."""
         c = self.config
         name = f"{c.method}-n{c.nodes}-g{c.graph_seed}-s{c.seed}"
-        return f"train-{name}-{digest(settled(c.given()))}"
+        return f"train-{name}-{digest(without_additions(c.given()))}"
 
     @property
     def needs(self) -> tuple[Task, ...]:
@@ -177,7 +177,7 @@ class Constant:
     @property
     def key(self) -> str:
         """Name of the policy; numbers of a training have no part in it."""
-        c, whole = self.config, settled(self.config.given())
+        c, whole = self.config, without_additions(self.config.given())
         parts = ("nodes", "graph_seed", "graph", "regions", "setting", "params", "fit")
         spec = [self.action, {name: whole[name] for name in parts if name in whole}]
         return f"constant-{ACTIONS[self.action]}-n{c.nodes}-g{c.graph_seed}-{digest(spec)}"

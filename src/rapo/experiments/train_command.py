@@ -21,7 +21,8 @@ from rapo.agents.config import PPOConfig
 from rapo.agents.methods import Method, method_named
 from rapo.agents.train import train
 from rapo.agents.train_config import TrainConfig
-from rapo.cascade.fit import Fit, fit, fits
+from rapo.cascade.fit import Fit, fit
+from rapo.cascade.fitted import fits
 from rapo.cascade.idle import IdleWarning
 from rapo.core.params import FieldParams
 from rapo.core.validate import whole_number

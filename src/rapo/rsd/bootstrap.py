@@ -13,6 +13,8 @@ from scipy import stats
 from rapo.rsd.metrics import EPSILON, ratio_of
 from rapo.rsd.statistics import ROUNDING, Float, check_level, defined, pairs, std_of
 
+FEWEST = 8
+"""Below this many pairs `ratio_bootstrap` takes Student's t alone."""
 BLOCK = 2**21
 """Most values drawn at once by the bootstrap, to bound its memory (about 32 MB)."""
 
@@ -148,6 +150,8 @@ def ratio_bootstrap(
     ratios, stray = np.concatenate(found), np.concatenate(strayed)
     # No scale: one pair drawn n times, or nothing of a side.
     stray = stray[np.isfinite(stray)]
+    if n < FEWEST:  # resamples of a pair or two have next to no scale of their own
+        stray = stray[:0]
     c = float(stats.t.ppf((1 + level) / 2, n - 1))
     c = max(c, float(np.quantile(stray, level))) if stray.size else c
     if logs:

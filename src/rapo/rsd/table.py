@@ -117,8 +117,16 @@ def meaning(entry: str) -> str:
 
 def label(entry: str, results: Mapping[str, RSDResult] | None = None) -> str:
     """A metric as the paper writes it; odds that a fit aimed at are called calibrated."""
-    fitted = any(result.manifest.get("fit") for result in (results or {}).values())
-    return entry.replace("_R", "-R") + (" (calibrated)" if fitted and entry == "OddsRatio" else "")
+    fitted = any(_calibrated(result) for result in (results or {}).values())
+    aimed_at = entry in ("OddsRatio", "OddsSame")
+    return entry.replace("_R", "-R") + (" (calibrated)" if fitted and aimed_at else "")
+
+
+def _calibrated(result: RSDResult) -> bool:
+    """Whether the odds are those that a fit measured: fitted, and fully deformed in Replay."""
+    told = result.manifest
+    full = told.get("deformation") == "full" and told.get("deform_phases", [True])[-1]
+    return bool(told.get("fit")) and full and not told.get("off_at_replay")
 
 
 def notes(results: Mapping[str, RSDResult]) -> Iterator[str]:

@@ -19,6 +19,7 @@ from rapo.experiments.networks.figure import label, plot_networks
 from rapo.experiments.networks.plan import SIZES, Measure
 from rapo.experiments.page import markdown_rows
 from rapo.experiments.reproduce import run_goals, versions
+from rapo.experiments.schedule import ENGINES
 
 
 def networks_from_words(
@@ -75,6 +76,8 @@ def run_networks(
     """
     if preset not in SIZES:
         raise ValueError(f"no preset is called {preset!r}; known are {', '.join(SIZES)}")
+    if engine not in ENGINES:
+        raise ValueError(f"engine must be {' or '.join(ENGINES)}, got {engine!r}")
     slots = whole_number("jobs", os.cpu_count() or 1 if jobs is None else jobs, 1)
     size = SIZES[preset]
     chosen = [network for network in NETWORKS if network.key in size.networks]
