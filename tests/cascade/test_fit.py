@@ -252,3 +252,22 @@ def test_a_graph_whose_stimuli_do_no_harm_is_named():
     away = graph.replace(support=np.array([[7, 8, 9]]), weights=np.array([[0.4, 0.3, 0.3]]))
     with pytest.raises(ValueError, match="V_sens"):
         fit(away)
+
+
+def test_tau_goes_on_down_until_little_of_the_sensitive_mass_stays(karate, monkeypatch):
+    found = fit(karate, regions="node")
+    module._KNOWN.clear()
+    monkeypatch.setattr(module, "MASS", 0.1)
+    stricter = fit(karate, regions="node")
+    assert stricter.mass <= 0.1 < found.mass
+    assert stricter.params.tau < found.params.tau
+    module._KNOWN.clear()
+    monkeypatch.setattr(module, "MASS", 1e-6)  # no tau gets there: the odds decide alone
+    assert fit(karate, regions="node").params.tau == found.params.tau
+    module._KNOWN.clear()
+
+
+def test_the_mass_that_stays_is_what_a_fresh_evaluation_finds(blocks):
+    env = GraphDiffusionVectorEnv(1, graph=blocks)
+    result = evaluate(env, aggressive, episodes=20, seed=1000, against_P0=True)
+    assert result.pooled()["SM_vs_P0"]["ratio"] == pytest.approx(fit(blocks).mass, abs=0.05)
