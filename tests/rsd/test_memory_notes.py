@@ -51,3 +51,17 @@ def test_the_manifest_tells_fit_and_operating_point(found, graph):
     assert not told["operating_point"]["idle"]
     assert found["plain"].manifest["fit"] is None
     assert found["plain"].manifest["operating_point"]["idle"]
+
+
+@pytest.mark.parametrize("changes", [{"deformation": "off"}, {"deformation": "topk:8"}])
+def test_odds_of_another_kernel_than_the_fitted_one_are_not_called_calibrated(graph, changes):
+    env = GraphDiffusionVectorEnv(1, graph=graph, **changes)
+    result = evaluate(env, lambda x: 0, episodes=2, horizons=(60, 20, 60))
+    assert result.manifest["fit"] is not None
+    assert label("OddsRatio", {"other": result}) == "OddsRatio"
+
+
+def test_odds_without_the_gate_in_replay_are_not_called_calibrated(graph):
+    env = GraphDiffusionVectorEnv(1, graph=graph)
+    result = evaluate(env, lambda x: 0, episodes=2, horizons=(60, 20, 60), off_at_replay=True)
+    assert label("OddsRatio", {"off@rep": result}) == "OddsRatio"

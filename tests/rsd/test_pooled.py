@@ -221,3 +221,15 @@ def test_under_P0_the_interval_covers_one(name):
             low, high = pooled[metric]["ci95"]
             covered[metric] += low <= 1 <= high
     assert min(covered.values()) >= 9, covered
+
+
+def test_a_few_wild_pairs_have_the_interval_of_students_t():
+    after, before = np.array([1.0, 90.0, 2.0, 3.0]), np.array([80.0, 1.0, 2.0, 1.5])
+    found = ratio_bootstrap(after, before, rng=0)
+    ratio = after.sum() / before.sum()
+    gap = after - ratio * before
+    error = np.sqrt(4 / 3 * (gap**2).sum()) / before.sum() / ratio  # of the log, linearised
+    half = stats.t.ppf(0.975, 3) * error
+    assert found.estimate == pytest.approx(ratio)
+    assert np.log(found.high / found.estimate) == pytest.approx(half, rel=1e-6)
+    assert np.log(found.estimate / found.low) == pytest.approx(half, rel=1e-6)
