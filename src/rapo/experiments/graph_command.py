@@ -70,10 +70,9 @@ def graph_from_words(
 
     from rapo.experiments.graph_figure import network_figure
 
-    show = words[0] == "show"
     if words == ["show"] and not Path("show").exists():
         raise ValueError("rapo graph show needs the FILE to show, such as net.npz")
-    show = show and len(words) > 1
+    show = words[0] == "show" and len(words) > 1
     if len(words) > 1 + show:
         raise ValueError(f"one file at a time, got {words[show:]}; write rapo graph [show] FILE")
     path = Path(words[show])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import warnings
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -101,7 +102,7 @@ class Measure:
         trained, _ = load_agent(work / "RAPO" / "checkpoint.pt")
         training = perf_counter() - start
         policies = {"aggressive": ConstantPolicy(AGGRESSIVE), "RAPO": trained}
-        rows = [row for name in policies for row in self._rows(graph, config, name, policies[name])]
+        rows = [row for name in policies for row in self._rows(config, name, policies[name])]
         rows += self._unfitted(graph)
         content = {
             "key": self.key, "version": VERSION, "network": self.network.name,
@@ -117,9 +118,7 @@ class Measure:
         path.parent.mkdir(parents=True, exist_ok=True)
         replace_text(path, json.dumps(content, indent=1) + "\n")
 
-    def _rows(
-        self, graph: Graph, config: TrainConfig, name: str, policy: Any
-    ) -> Iterator[dict[str, Any]]:
+    def _rows(self, config: TrainConfig, name: str, policy: Any) -> Iterator[dict[str, Any]]:
         for kernel, options in KERNELS.items():
             env = config.environment(1, **options)
             result = evaluate(
@@ -129,8 +128,6 @@ class Measure:
 
     def _unfitted(self, graph: Graph) -> list[dict[str, Any]]:
         """RAPO with the paper's constants and regions, as it is without a fit."""
-        import warnings
-
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # that it is idle is what the row shows
             env = GraphDiffusionVectorEnv(1, graph=graph, fit=False)
