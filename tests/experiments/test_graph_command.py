@@ -118,6 +118,7 @@ def test_warnings_are_lines_with_the_words_of_the_command(run, files):
     ("words", "parts"),
     [
         ("graph", ["argument"]),
+        ("graph show", ["FILE"]),
         ("graph none.csv --out net.npz", ["none.csv"]),
         ("graph edges.csv", ["--out", "edges.npz"]),
         ("graph edges.csv --out net.csv", [".npz", "net.csv"]),
