@@ -18,7 +18,8 @@ from rapo.experiments.studies import (
     motivation,
     table1,
 )
-from rapo.experiments.studies.section import DIFFERS, HOLDS, Store
+from rapo.experiments.studies.section import Store
+from rapo.experiments.studies.verdicts import DIFFERS, HOLDS
 from rapo.experiments.throttle import UNTHROTTLED, Throttle, ThrottledRun, run_throttled
 
 NAN = float("nan")
@@ -297,18 +298,26 @@ def test_section_and_its_verdicts(tmp_path):
     assert rows.loc["off@rep", "changed"] == "kernel of Exposure"
     assert rows.loc["PM-ST", "changed"] == "actions"
     assert rows.loc["RAPO", "OddsRatio"] == pytest.approx(0.455)
-    assert claim(section, "mean odds ratio").verdict == "holds (calibrated)"
+    assert claim(section, "mean odds ratio").verdict == HOLDS
     assert claim(section, "only through").verdict == HOLDS
     assert claim(section, "containment radius").verdict == HOLDS
     assert " 0.49 " in claim(section, "containment radius").ours  # (8/16 + 8/17) / 2
     assert claim(section, "ASD of GE").verdict == HOLDS
     assert claim(section, "ASD of PM-ST").verdict == DIFFERS
-    assert claim(section, "over episodes").verdict == HOLDS
+    over = claim(section, "over episodes")
+    assert (over.verdict == HOLDS) is (0.77 <= float(over.ours[:4]) <= 0.97)
     assert claim(section, "compounds").verdict == HOLDS
     rates = Setting.default().rates
     kept = (rates[0] + rates[1]) / 2 / rates[0]
     assert claim(section, "injection rate").ours.startswith(f"{kept:.2f}")
     assert claim(section, "injection rate").verdict == DIFFERS
+    more = write(
+        tmp_path / "more", TWO, lambda name, seed, episodes, curves: episodes.update(
+            {f"action{a}_replay": np.full(len(episodes["RAG"]), a == 0.0) for a in range(3)}
+        ) if name == "RAPO" else None,
+    )  # fmt: skip
+    kept_whole = claim(mechanism.analyse(more), "injection rate")
+    assert kept_whole.ours.startswith("1.00") and kept_whole.verdict == DIFFERS  # beyond the range
     assert claim(section, "breadth").ours.startswith("0.75")
     local = claim(section, "localised")
     assert local.verdict == HOLDS and "outside 0.50" in local.ours and "inside 0.25" in local.ours
