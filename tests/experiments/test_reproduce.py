@@ -225,7 +225,7 @@ def test_a_damaged_piece_is_named(made, tmp_path, monkeypatch, capsys):
     for path in (made / "pieces").iterdir():
         (tmp_path / "pieces" / path.name).write_bytes(path.read_bytes())
     path = table1.plan(TINY)[3].piece(tmp_path)
-    path.write_text(path.read_text()[:100])
+    path.write_bytes(path.read_bytes()[:100])
     code, _, err = rapo(
         monkeypatch, capsys, "reproduce", "table1", "--preset", "tiny", "--out", tmp_path
     )

@@ -1,6 +1,5 @@
 """Sizes, trade-off and ablations on made-up pieces: numbers against hand computation."""
 
-import json
 from dataclasses import replace
 
 import numpy as np
@@ -8,6 +7,7 @@ import pandas as pd
 import pytest
 
 from rapo.cascade.engine import Cascade
+from rapo.experiments.pieces import write_piece
 from rapo.experiments.presets import PAPER, SMOKE
 from rapo.experiments.studies import ablations, sizes, tradeoff
 from rapo.experiments.studies.section import Store
@@ -82,9 +82,7 @@ def write(task, root, undefined=False, change=None):
         shield = {"threshold": 0.63, "tuning": TUNING}
     content = {"key": task.key, "seconds": 1.0, "training": None, "shield": shield,
                "episodes": episodes, "curves": {}}  # fmt: skip
-    path = task.piece(root)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(content))
+    write_piece(task.piece(root), content)
 
 
 def section(study, preset, root, **options):

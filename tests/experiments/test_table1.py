@@ -1,11 +1,11 @@
 """Table 1 on made-up pieces: GE beside the constant actions."""
 
-import json
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
+from rapo.experiments.pieces import write_piece
 from rapo.experiments.presets import PAPER, SMOKE
 from rapo.experiments.studies import table1
 from rapo.experiments.studies.section import Store
@@ -27,9 +27,7 @@ def section(root, preset, gaps):
                      "inside_exposure")}  # fmt: skip
         content = {"key": task.key, "seconds": 1.0, "training": None, "shield": None,
                    "episodes": episodes, "curves": {}}  # fmt: skip
-        path = task.piece(root)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(json.dumps(content))
+        write_piece(task.piece(root), content)
     return table1.analyse(Store(root, preset))
 
 
@@ -90,9 +88,7 @@ def told_of(root, preset, values, training=lambda task: None):
             episodes |= {f"{name}_replay": [1.0, 1.0], f"{name}_exposure": [1.0, 1.0]}
         content = {"key": task.key, "seconds": 1.0, "training": training(task), "shield": None,
                    "episodes": episodes, "curves": {}}  # fmt: skip
-        path = task.piece(root)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(json.dumps(content))
+        write_piece(task.piece(root), content)
     return table1.analyse(Store(root, preset))
 
 

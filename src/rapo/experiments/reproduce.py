@@ -21,6 +21,7 @@ from rapo.agents.train import locked
 from rapo.core.validate import whole_number
 from rapo.core.version import VERSION
 from rapo.experiments.page import write_page
+from rapo.experiments.pieces import need_pyarrow
 from rapo.experiments.presets import Preset, preset_named
 from rapo.experiments.schedule import ENGINES, make_engine, needed, run_tasks
 from rapo.experiments.studies.section import Section, Store
@@ -80,6 +81,7 @@ def reproduce(
         jobs: tasks at a time, default one per core.
         console: where to tell; default none.
     """
+    need_pyarrow()
     names = chosen_studies(what)
     preset = preset_named(preset_name)
     slots = whole_number("jobs", os.cpu_count() or 1 if jobs is None else jobs, 1)

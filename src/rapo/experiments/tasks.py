@@ -2,7 +2,7 @@
 
 A task is a value: its key says everything its result depends on, so results are the same however
 tasks are scheduled, and what is there is not done again. Training leaves its folder under `work/`;
-evaluations leave one small JSON file each under `pieces/`, which is all that tables are made of.
+evaluations leave one small file each under `pieces/`, which is all that tables are made of.
 """
 
 from __future__ import annotations
@@ -20,7 +20,6 @@ import numpy.typing as npt
 import pandas as pd
 
 from rapo.agents.agent import load_agent
-from rapo.agents.checkpoint import replace_text
 from rapo.agents.methods import method_named
 from rapo.agents.shield import Shield
 from rapo.agents.train import train
@@ -30,6 +29,7 @@ from rapo.cascade.setting import ACTIONS, EXPOSURE, PHASES, REPLAY
 from rapo.core.version import VERSION
 from rapo.experiments.evaluation import shielded
 from rapo.experiments.noisy_reports import NoisyReportsEnv
+from rapo.experiments.pieces import existing, need_pyarrow, read_content, write_piece
 from rapo.experiments.rsd_command import ConstantPolicy
 from rapo.experiments.shields import make_shield
 from rapo.rsd.result import TRACES, RSDResult
@@ -185,7 +185,7 @@ class Constant:
 
 @dataclass(frozen=True)
 class Evaluate:
-    """RSD of a policy as a method, perhaps with changed fields; leaves `pieces/<key>.json`."""
+    """RSD of a policy as a method, perhaps with changed fields; leaves `pieces/<key>.parquet`."""
 
     policy: Train | Guard | Constant
     method: str
@@ -230,12 +230,12 @@ class Evaluate:
         return () if isinstance(self.policy, Constant) else (self.policy,)
 
     def piece(self, root: Path) -> Path:
-        """Where the result is."""
-        return root / "pieces" / f"{self.key}.json"
+        """Where the result is written to."""
+        return root / "pieces" / f"{self.key}.parquet"
 
     def done(self, root: Path) -> bool:
         """Whether there is nothing left to do."""
-        return self.piece(root).exists()
+        return existing(self.piece(root)).exists()
 
     def run(self, root: Path, tell: Tell) -> None:
         """Evaluate and write the piece at once, or not at all."""
@@ -260,12 +260,10 @@ class Evaluate:
             "seconds": round(perf_counter() - start, 2),
             "training": None if folder is None else _training(folder / "summary.json"),
             "shield": None if folder is None else _shield(policy, folder),
-            "episodes": {name: _plain(column) for name, column in _episodes(result).items()},
-            "curves": {name: _plain(values) for name, values in _curves(result).items()},
+            "episodes": _episodes(result),
+            "curves": _curves(result),
         }
-        path = self.piece(root)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        replace_text(path, json.dumps(content) + "\n")
+        write_piece(self.piece(root), content)
 
     def _policy(self, root: Path) -> tuple[Any, TrainConfig, Path | None]:
         """The policy as the method wants it, its config and the folder of its training."""
@@ -319,11 +317,13 @@ class Piece:
 
 def read_piece(task: Evaluate, root: Path) -> Piece:
     """Read a piece; a missing or damaged one is named."""
-    path = task.piece(root)
+    path = existing(task.piece(root))
     if not path.exists():
         raise ValueError(f"{path} is missing; {_command(root)} makes it")
+    if path.suffix != ".json":
+        need_pyarrow()  # its lack is no damage
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
+        content = read_content(path)
         _check(content, task)
         frame = pd.DataFrame(content["episodes"])
         curves = {name: np.array(values, float) for name, values in content["curves"].items()}
@@ -426,15 +426,6 @@ def _curves(result: RSDResult) -> dict[str, Any]:
         out[f"{name}_std"] = spread
     out["end"] = np.array(ends)
     return out
-
-
-def _plain(values: Any) -> list[Any]:
-    """Numbers with six digits; NaN as null."""
-    return [
-        None if isinstance(v, float) and not np.isfinite(v) else
-        float(f"{v:.6g}") if isinstance(v, float) else v
-        for v in np.asarray(values).tolist()
-    ]  # fmt: skip
 
 
 def _training(path: Path) -> Any:
