@@ -20,6 +20,7 @@ from rapo.agents.checkpoint import replace_text
 from rapo.agents.train import locked
 from rapo.core.validate import whole_number
 from rapo.core.version import VERSION
+from rapo.experiments.cost import hours
 from rapo.experiments.page import write_page
 from rapo.experiments.pieces import need_pyarrow
 from rapo.experiments.presets import Preset, preset_named
@@ -29,14 +30,19 @@ from rapo.experiments.tasks import Task
 
 STUDIES = {
     "table1": "table1",
+    "learning": "learning",
+    "literal": "literal",
     "table-a1": "table_a1",
     "sizes": "sizes",
     "tradeoff": "tradeoff",
     "ablations": "ablations",
     "mechanism": "mechanism",
     "motivation": "motivation",
+    "seeds": "seeds",
 }
 """Words of the command and the files of `studies` behind them, in the order of the report."""
+APART = ("seeds",)
+"""Studies that `all` leaves out: they ask about the method of work, not about the paper."""
 
 PACKAGES = ("numpy", "numba", "torch", "gymnasium", "pandas", "scipy")
 """Whose versions results may depend on."""
@@ -49,7 +55,9 @@ def study(name: str) -> Any:
 
 def chosen_studies(what: str) -> list[str]:
     """Studies from a word of the command, or several with commas between; the report's order."""
-    if what in ("all", "figures"):
+    if what == "all":
+        return [name for name in STUDIES if name not in APART]
+    if what == "figures":
         return list(STUDIES)
     words = [word.strip() for word in what.split(",")]
     for word in words:
@@ -90,10 +98,11 @@ def reproduce(
     if what == "figures" and not (out / "manifest.json").exists():
         raise ValueError(_nothing_finished(preset, out))
     with locked(out):
-        claim_folder(out, preset)
         if what == "figures":
+            preset = preset_of(out, preset)
             names = finished_studies(preset, out, console)
         else:
+            claim_folder(out, preset)
             goals = [task for name in names for task in study(name).plan(preset)]
             if needed(goals, out):
                 note_versions(out)
@@ -136,6 +145,18 @@ def _nothing_finished(preset: Preset, out: Path) -> str:
 
 def _command(what: str, preset: Preset, out: Path) -> str:
     return f"rapo reproduce {what} --preset {preset.name} --out {out}"
+
+
+def preset_of(out: Path, preset: Preset) -> Preset:
+    """The preset as the folder has it: results of other defaults can be drawn, not added to."""
+    path = out / "manifest.json"
+    kept = _manifest(path)["config"]
+    if kept.get("name") != preset.name:
+        claim_folder(out, preset)  # which refuses it
+    try:
+        return Preset.from_dict(kept)
+    except (KeyError, TypeError, ValueError) as error:
+        raise ValueError(f"{path} is damaged ({error}); choose another --out") from error
 
 
 def claim_folder(out: Path, preset: Preset) -> None:
@@ -204,6 +225,12 @@ def run_goals(
     waiting = needed(goals, out)
     if not waiting:
         return
+    if console is not None:
+        console.print(
+            f"{len(waiting)} tasks, about {hours(waiting):.2g} hours of one thread, {slots} at a "
+            "time",
+            highlight=False,
+        )
     with (
         make_engine(engine, slots) as place,
         Progress(

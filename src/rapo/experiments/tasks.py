@@ -28,6 +28,7 @@ from rapo.cascade.engine import Cascade
 from rapo.cascade.setting import ACTIONS, EXPOSURE, PHASES, REPLAY
 from rapo.core.version import VERSION
 from rapo.experiments.evaluation import shielded
+from rapo.experiments.greedy import GreedyPolicy
 from rapo.experiments.noisy_reports import NoisyReportsEnv
 from rapo.experiments.pieces import existing, need_pyarrow, read_content, write_piece
 from rapo.experiments.rsd_command import ConstantPolicy
@@ -73,8 +74,8 @@ def digest(spec: Any) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:10]
 
 
-_ADDED: dict[str, Any] = {"edge_cap": 0.95, "fit": None}
-"""What configs have had since version 0.2, with the default that changes no earlier result."""
+ADDED: dict[str, Any] = {"edge_cap": 0.95, "fit": None}
+"""What configs have had since version 0.1, with the value that changes no earlier result."""
 
 
 def without_additions(values: Mapping[str, Any]) -> dict[str, Any]:
@@ -82,7 +83,7 @@ def without_additions(values: Mapping[str, Any]) -> dict[str, Any]:
     return {
         name: without_additions(value) if isinstance(value, Mapping) else value
         for name, value in values.items()
-        if not (name in _ADDED and value == _ADDED[name])
+        if not (name in ADDED and value == ADDED[name])
     }
 
 
@@ -184,10 +185,23 @@ class Constant:
 
 
 @dataclass(frozen=True)
+class Greedy:
+    """The action that serves most under the present fields, see `GreedyPolicy`."""
+
+    config: TrainConfig
+    """Graph, setting, regions and field constants of what it stands beside."""
+
+    @property
+    def key(self) -> str:
+        """Name of the policy, as a constant action's."""
+        return "greedy" + Constant(self.config, 0).key.removeprefix(f"constant-{ACTIONS[0]}")
+
+
+@dataclass(frozen=True)
 class Evaluate:
     """RSD of a policy as a method, perhaps with changed fields; leaves `pieces/<key>.parquet`."""
 
-    policy: Train | Guard | Constant
+    policy: Train | Guard | Constant | Greedy
     method: str
     """As what: the policy's own method, or one that evaluates it."""
     episodes: int = 20
@@ -227,7 +241,7 @@ class Evaluate:
     @property
     def needs(self) -> tuple[Task, ...]:
         """The policy, unless it is there without training."""
-        return () if isinstance(self.policy, Constant) else (self.policy,)
+        return () if isinstance(self.policy, Constant | Greedy) else (self.policy,)
 
     def piece(self, root: Path) -> Path:
         """Where the result is written to."""
@@ -268,10 +282,12 @@ class Evaluate:
     def _policy(self, root: Path) -> tuple[Any, TrainConfig, Path | None]:
         """The policy as the method wants it, its config and the folder of its training."""
         row = method_named(self.method)
-        if isinstance(self.policy, Constant):
+        if isinstance(self.policy, Constant | Greedy):
             if row.shield is not None or self.threshold is not None:
-                raise ValueError(f"no shield guards a constant action, got {self.spec}")
-            return ConstantPolicy(self.policy.action), self.policy.config, None
+                raise ValueError(f"no shield guards {self.policy.key}, got {self.spec}")
+            if isinstance(self.policy, Constant):
+                return ConstantPolicy(self.policy.action), self.policy.config, None
+            return GreedyPolicy(), self.policy.config, None
         path = self.policy.checkpoint(root)
         agent, config = load_agent(path)
         return shielded(agent, row, config, self.threshold), config, path.parent
@@ -389,6 +405,7 @@ def _need_number(name: str, value: Any) -> None:
 def _episodes(result: RSDResult) -> dict[str, Any]:
     """The frame, and what ratios against other runs are made of, per episode."""
     out: dict[str, Any] = {name: result.frame[name].to_numpy() for name in result.frame.columns}
+    out["trace"] = result.traces["cost_G"].mean(axis=1, dtype=np.float64)
     for phase in (EXPOSURE, REPLAY):
         name = PHASES[phase]
         reach, inside = result.of_phase("reach", phase), result.of_phase("sensitive_mass", phase)
