@@ -129,11 +129,13 @@ def finished_studies(preset: Preset, out: Path, console: Console | None) -> list
     # one that needs no pieces can be drawn anywhere, which says nothing of the folder
     if not any(study(name).plan(preset) and not keys for name, keys in missing.items()):
         raise ValueError(_nothing_finished(preset, out))
+    now = preset == preset_named(preset.name)
     for name, keys in missing.items():
         if keys and console is not None:
+            remedy = f"{_command(name, preset, out)} makes what is missing"
             console.print(
                 f"left out {name}: {len(keys)} of its pieces missing, the first is {keys[0]}; "
-                f"{_command(name, preset, out)} makes what is missing",
+                + (remedy if now else "the folder was made with other defaults, nothing is added"),
                 highlight=False, markup=False, soft_wrap=True,
             )  # fmt: skip
     return [name for name, keys in missing.items() if not keys]

@@ -45,7 +45,7 @@ def plane_figure(units: Mapping[str, pd.DataFrame], constants: Sequence[str]) ->
     for ax, names in zip(axes, (list(means), near), strict=True):
         shown = np.array([means[name] for name in names])
         wide, high = np.ptp(shown[:, 1]) or 0.1, np.ptp(shown[:, 0]) or 0.1
-        right = shown[:, 1].max() + (0.3 if ax is axes[1] else 0.18) * wide
+        right = shown[:, 1].max() + 0.28 * wide
         bottom = shown[:, 0].min() - 0.12 * high
         outline = [(edge[0, 1], bottom), *((t, r) for r, t in edge), (right, edge[-1, 0]),
                    (right, bottom)]  # fmt: skip
@@ -54,17 +54,20 @@ def plane_figure(units: Mapping[str, pd.DataFrame], constants: Sequence[str]) ->
         for name in names:
             marker, colour = MARKS.get(name, ("o", COLOURS.get(name, GREY)))
             score, trace = means[name]
-            if ax is axes[1]:
-                ax.plot(units[name]["trace"], units[name]["ReplayRet"], marker, color=colour, ms=3,
-                        alpha=0.25, zorder=1, mew=0)  # fmt: skip
             ax.plot(trace, score, marker, color=colour, ms=7, zorder=3)
-            ax.annotate(name.removeprefix("deformed-"), (trace, score), xytext=(6, 5), fontsize=9,
-                        textcoords="offset points", color=colour, zorder=4)  # fmt: skip
-        ax.set_xlim(shown[:, 1].min() - 0.1 * wide, right)
+            if ax is axes[0] and name in near and name != "RAPO":
+                continue  # too close to each other to be named here
+            fixed = name in constants
+            ax.annotate(
+                name.removeprefix("deformed-"), (trace, score), color=colour, fontsize=9, zorder=4,
+                xytext=(7, -11) if fixed else (-6, 6), textcoords="offset points",
+                ha="left" if fixed else "right",
+            )  # fmt: skip
+        ax.set_xlim(shown[:, 1].min() - 0.15 * wide, right)
         ax.set_ylim(bottom, shown[:, 0].max() + 0.15 * high)
         ax.set_xlabel("trace: mean sum of $G$ over the episode")
         ax.set_ylabel("ReplayRet")
         tidy(ax)
     axes[0].set_title("all rows", fontsize=11)
-    axes[1].set_title("under RAPO's kernel (small marks: single graphs)", fontsize=11)
+    axes[1].set_title("closer: under RAPO's kernel", fontsize=11)
     return figure
