@@ -198,7 +198,7 @@ def test_another_preset_is_refused_and_changes_nothing(made, monkeypatch, capsys
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("table9",), "no study is called 'table9'; known are table1, table-a1"),
+        (("table9",), "no study is called 'table9'; known are table1, learning"),
         (("table1", "--preset", "huge"), "preset must be one of smoke, quick, paper"),
         (("table1", "--preset", "tiny", "--engine", "cloud"), "engine must be local or ray"),
         (("table1", "--preset", "tiny", "--jobs", "0"), "jobs must be a whole number >= 1, got 0"),

@@ -15,7 +15,7 @@ from rapo.agents.train_config import TrainConfig
 from rapo.cascade.setting import Setting
 from rapo.experiments import tasks as module
 from rapo.experiments.pieces import read_content, write_piece
-from rapo.experiments.tasks import Constant, Evaluate, Guard, Train, digest, read_piece
+from rapo.experiments.tasks import Constant, Evaluate, Greedy, Guard, Train, digest, read_piece
 from rapo.rsd.result import TRACES, RSDResult
 
 SHORT = Setting.default().replace(horizons=(60, 20, 60), delay=10)
@@ -421,6 +421,22 @@ def test_a_constant_action_is_evaluated_without_training(tmp_path):
     served = [frame["served_replay"].mean() for frame in frames]
     assert served == sorted(served, reverse=True)
     assert not (tmp_path / "work").exists()
+
+
+def test_greedy_is_evaluated_without_training_in_front_of_rapos_kernel(tmp_path):
+    greedy = Evaluate(Greedy(config("RAPO")), "RAPO", episodes=2, label="greedy")
+    fixed = Evaluate(Constant(config("RAPO"), 0), "RAPO", episodes=2, label="fixed")
+    assert greedy.needs == () and greedy.policy.key != fixed.policy.key
+    assert Greedy(config("RAPO", updates=9)).key == greedy.policy.key  # nothing is trained
+    assert Greedy(config("RAPO", graph_seed=1)).key != greedy.policy.key
+    for task in (greedy, fixed):
+        task.run(tmp_path, silent)
+    found = read_piece(greedy, tmp_path)
+    assert found.content["training"] is None
+    assert found.frame["seed"].equals(read_piece(fixed, tmp_path).frame["seed"])
+    curve, steps = found.curves["cost_G"], found.curves["end"] - found.curves["step"]
+    mean = (curve * steps).sum() / steps.sum()
+    assert found.frame["trace"].mean() == pytest.approx(mean, rel=1e-3)
 
 
 @pytest.mark.parametrize("wrong", [{"method": "Shield"}, {"method": "GE", "threshold": 0.5}])

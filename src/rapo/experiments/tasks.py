@@ -284,7 +284,7 @@ class Evaluate:
         row = method_named(self.method)
         if isinstance(self.policy, Constant | Greedy):
             if row.shield is not None or self.threshold is not None:
-                raise ValueError(f"no shield guards {self.policy.key}, got {self.spec}")
+                raise ValueError(f"no shield guards a constant action or greedy, got {self.spec}")
             if isinstance(self.policy, Constant):
                 return ConstantPolicy(self.policy.action), self.policy.config, None
             return GreedyPolicy(), self.policy.config, None
