@@ -10,7 +10,7 @@ from rapo.experiments import cost
 from rapo.experiments.presets import PAPER, PRESETS, QUICK, Preset
 from rapo.experiments.reproduce import chosen_studies, missing_pieces, study
 from rapo.experiments.schedule import needed
-from rapo.experiments.tasks import Train
+from rapo.experiments.tasks import Train, without_additions
 
 RESULTS = Path(__file__).parents[2] / "results" / "paper"
 
@@ -29,13 +29,23 @@ def test_a_manifest_gives_the_preset_back(preset):
 
 
 def test_a_manifest_keeps_what_has_changed_since():
-    other = replace(
-        QUICK, setting=QUICK.setting.replace(budget=0.4), params=replace(QUICK.params, psi_min=0.2)
-    )
+    other = replace(QUICK, setting=QUICK.setting.replace(budget=0.4, support=7))
     back = Preset.from_dict(json.loads(json.dumps(other.to_dict())))
     assert back == other
     config = back.config("RAPO", 1)
-    assert (config.setting.budget, config.params.psi_min) == (0.4, 0.2)
+    assert (config.setting.budget, config.setting.support) == (0.4, 7)
+    strange = {**other.to_dict(), "params": {**other.params.to_dict(), "w_H": 9.0}}
+    with pytest.raises(ValueError, match="not those of its setting"):
+        Preset.from_dict(strange)
+
+
+def test_what_changes_nothing_has_no_part_in_a_name():
+    config = {"setting": {"echo": 0.0, "psi_min": 0.1, "support": 7}, "params": {"psi_min": 0.1}}
+    assert without_additions({**config, "fit": None}) == {
+        "setting": {"support": 7}, "params": {"psi_min": 0.1},
+    }  # fmt: skip
+    other = {"setting": {"echo": 0.5}, "fit": True}
+    assert without_additions(other) == other
 
 
 def test_before_there_were_seeds_per_graph_all_were_0():

@@ -59,13 +59,17 @@ class Preset:
     """Whether the seed of the optimiser is that of the graph, or 0 on all of them."""
     ppo: PPOConfig = field(default_factory=PPOConfig)
     setting: Setting = field(default_factory=Setting.default)
-    params: FieldParams = field(default_factory=FieldParams)
+
+    @property
+    def params(self) -> FieldParams:
+        """Constants of the fields, those of the setting."""
+        return self.config("RAPO", 0).params
 
     def config(self, method: str, graph_seed: int, **changes: Any) -> TrainConfig:
         """The training of one method on one graph of the main size."""
         whole: dict[str, Any] = {
             "nodes": self.nodes, "steps": self.steps, "ppo": self.ppo, "setting": self.setting,
-            "params": self.params, "seed": graph_seed if self.seed_per_graph else 0, **changes,
+            "seed": graph_seed if self.seed_per_graph else 0, **changes,
         }  # fmt: skip
         return TrainConfig(method=method, graph_seed=graph_seed, **whole)
 
@@ -84,7 +88,7 @@ class Preset:
         """Plain values, with everything that results depend on."""
         return {
             **asdict(self),
-            "setting": without_additions(self.setting.to_dict()),
+            "setting": without_additions(self.setting.to_dict(), "setting"),
             "params": self.params.to_dict(),
         }
 
@@ -101,14 +105,16 @@ class Preset:
         }
         added = {
             name: value
-            for name, value in ADDED.items()
+            for name, value in ADDED["setting"].items()
             if name in {f.name for f in fields(Setting)}
         }
-        return cls(**plain | {
+        found = cls(**plain | {
             "ppo": PPOConfig(**values["ppo"]),
             "setting": Setting.from_dict({**added, **values["setting"]}),
-            "params": FieldParams.from_dict(values["params"]),
         })  # fmt: skip
+        if found.params != FieldParams.from_dict(values["params"]):
+            raise ValueError(f"its params {values['params']} are not those of its setting")
+        return found
 
 
 def _immutable(value: Any) -> Any:

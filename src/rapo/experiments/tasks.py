@@ -74,16 +74,30 @@ def digest(spec: Any) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:10]
 
 
-ADDED: dict[str, Any] = {"edge_cap": 0.95, "fit": None}
-"""What configs have had since version 0.1, with the value that changes no earlier result."""
+ADDED: dict[str, dict[str, Any]] = {
+    "": {"fit": None},
+    "setting": {
+        "edge_cap": 0.95, "stretch": 1.0, "echo": 0.0, "entering_weight": 1.0,
+        "leaving_weight": 1.0, "factor": 0.0, "seeding": "ball", "inside_share": 1.0,
+        "inside_spread": 0.0, "psi_min": 0.1,
+    },
+}  # fmt: skip
+"""What configs have had since version 0.1, by their part, with the value that changes no earlier
+result."""
 
 
-def without_additions(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Plain values without later additions at their default: earlier results keep their names."""
+def without_additions(values: Mapping[str, Any], part: str = "") -> dict[str, Any]:
+    """Plain values without later additions that change nothing: earlier results keep their names.
+
+    Args:
+        values: of a training config, or of one part of it.
+        part: which one, such as `setting`.
+    """
+    added = ADDED.get(part, {})
     return {
-        name: without_additions(value) if isinstance(value, Mapping) else value
+        name: without_additions(value, name) if isinstance(value, Mapping) else value
         for name, value in values.items()
-        if not (name in ADDED and value == ADDED[name])
+        if not (name in added and value == added[name])
     }
 
 
