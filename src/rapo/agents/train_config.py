@@ -61,7 +61,7 @@ class TrainConfig:
             object.__setattr__(self, "regions", tuple(ids.tolist()))
         unfitted = self.fit is False or (self.graph is None and not self.fit)
         if unfitted and self.params is None:
-            object.__setattr__(self, "params", FieldParams())  # nothing that could be fitted
+            object.__setattr__(self, "params", self.setting.params)  # nothing to be fitted
 
     @cached_property
     def settled(self) -> TrainConfig:
@@ -84,7 +84,7 @@ class TrainConfig:
             )
         chosen = self.params
         if chosen is None:
-            chosen = FieldParams() if found is None else found.params
+            chosen = self.setting.params if found is None else found.params
         whole = replace(self, params=chosen, fit=found or False)
         if "network" in self.__dict__:
             whole.__dict__["network"] = self.network  # read once
