@@ -48,8 +48,19 @@ STARTS: tuple[dict[str, float], ...] = (
      "support": 14, "inside_share": 0.27, "inside_spread": 0.2, "persistence": 0.04,
      "region_size": 2.36, "psi_min": 0.036, "aggressive": 2.11, "moderate_share": 0.9,
      "conservative_share": 0.75, "influence_tilt": 0.32, "risk_tilt": 4.6},
+    {"neighbours": 1.7, "sensitive_high": 0.25, "stretch": 4.5, "echo": 0.9, "inside_weight": 3.23,
+     "entering_weight": 1.6, "leaving_weight": 1.1, "factor": 0.339, "support": 20,
+     "inside_share": 0.35, "inside_spread": 0.37, "persistence": 0.05, "region_size": 3,
+     "psi_min": 0.19, "aggressive": 0.48, "moderate_share": 0.83, "conservative_share": 0.757,
+     "influence_tilt": 2.1, "risk_tilt": 19.7},
+    {"neighbours": 1.81, "sensitive_high": 0.19, "stretch": 6.4, "echo": 0.37,
+     "inside_weight": 3.96, "entering_weight": 1.73, "leaving_weight": 0.84, "factor": 0.252,
+     "support": 21, "inside_share": 0.26, "inside_spread": 0.38, "persistence": 0.12,
+     "region_size": 3.3, "psi_min": 0.024, "aggressive": 0.95, "moderate_share": 0.68,
+     "conservative_share": 0.69, "influence_tilt": 1.3, "risk_tilt": 24},
 )  # fmt: skip
-"""Known points: one in which learning matters, and one closer to the rest of the paper."""
+"""Known points: one in which learning matters, one closer to the rest of the paper, and the two
+kinds of best that an earlier search found (results/calibration/equal_weights)."""
 
 _NAMES = tuple(SPACE)
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Sequence
 from concurrent.futures import as_completed
-from math import sqrt
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -94,6 +93,7 @@ def trained_score(found: dict[str, dict[str, float]]) -> float:
     rapo, best = found["RAPO"], max(found[name]["ReplayRet"] for name in ACTIONS)
     whole = {
         **rapo,
+        "alive": rapo["late"] / found["GE"]["late"],
         **{f"off_{m}": found["off@rep"][m] for m in ("RAG", "AUC_R", "SM_R")},
         "slow_RAG": found["slow-decay"]["RAG"],
         "R_c_P0": found["PM-ST"]["R_c"],
@@ -101,7 +101,7 @@ def trained_score(found: dict[str, dict[str, float]]) -> float:
         "gain": rapo["ReplayRet"] / best - 1,
         **{f"{m}_ReplayRet": found[m]["ReplayRet"] for m in ("DR", "PM-ST")},
     }
-    total = sum(2 * (sqrt(1 + t.distance(whole) ** 2) - 1) for t in (*TARGETS, *RETURNS))
+    total = sum(target.loss(whole) for target in (*TARGETS, *RETURNS))
     return float(total + sum(rule.distance(whole) for rule in REQUIREMENTS if rule.name == "gain"))
 
 
