@@ -142,7 +142,7 @@ _RULES: dict[str, Rule] = {
     "kappa_s": _POSITIVE,
     "outside_weight": _NOT_NEGATIVE,
     "kappa": _POSITIVE,
-    "budget": _POSITIVE,
+    "budget": _NOT_NEGATIVE,
     "horizons": ("three whole numbers of steps >= 1", _whole),
 }
 """What each value must be, in words and as a test of one number (or word)."""
