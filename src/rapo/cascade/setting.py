@@ -84,7 +84,8 @@ class Setting:
     psi_min: float
     """Lower bound of the conductance where no constants of the fields are given, in (0, 1]."""
     budget: float
-    """f: budget of every cost, as a share of the constant aggressive policy's under `P0`, > 0."""
+    """f: budget of every cost, as a share of the constant aggressive policy's under `P0`, >= 0;
+    at 0 the duals rise with the cost itself, as the paper writes it."""
     horizons: tuple[int, int, int]
     """Steps of exposure, decay and replay, >= 1 each."""
 
@@ -193,7 +194,7 @@ _RULES: dict[str, Rule] = {
     "outside_weight": _NOT_NEGATIVE,
     "kappa": _POSITIVE,
     "psi_min": ("a number in (0, 1]", lambda v: 0 < v <= 1),
-    "budget": _POSITIVE,
+    "budget": _NOT_NEGATIVE,
     "horizons": ("three whole numbers of steps >= 1", _whole),
 }
 """What each value must be, in words and as a test of one number (or word)."""
