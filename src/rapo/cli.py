@@ -344,13 +344,17 @@ def reproduce(
     what: Annotated[
         str,
         typer.Argument(
-            help="table1, table-a1, sizes, tradeoff, ablations, mechanism, motivation (several "
-            "with commas), all, or figures to draw again from what is there; or networks, which "
-            "stands alone."
+            help="table1, learning, literal, table-a1, sizes, tradeoff, ablations, mechanism, "
+            "motivation (several with commas), all of these; seeds; figures to draw again from "
+            "what is there; or networks, which stands alone."
         ),
     ] = "all",
     preset: Annotated[
-        str, typer.Option(help="smoke (2 minutes), quick (15 on 2 cores) or paper (full size).")
+        str,
+        typer.Option(
+            help="smoke (2 minutes), quick (15 on 2 cores) or paper (7 hours of one thread with a "
+            "core to itself, about 10 side by side)."
+        ),
     ] = "quick",
     out: Annotated[
         Path | None, typer.Option(help="Folder; default results/PRESET, or results/networks.")

@@ -30,7 +30,7 @@ def config(method):
 def test_names_are_those_of_the_paper():
     assert set(METHODS) == {
         "GE", "SS", "DR", "Shield", "Shield-UM", "PM-ST", "PM-RNN", "RAPO", "off@rep",
-        "slow-decay", "top-k", "local",
+        "slow-decay", "top-k", "local", "RAPO-x",
     }  # fmt: skip
     assert all(name == row.name and row.about for name, row in METHODS.items())
 
@@ -44,6 +44,7 @@ def test_names_are_those_of_the_paper():
         ("PM-ST", "xGH", (TRACE, SCAR), "off", "mlp"),
         ("PM-RNN", "x", (DELAYED_HARM,), "off", "gru"),
         ("RAPO", "xGH", (TRACE, SCAR), "full", "mlp"),
+        ("RAPO-x", "x", (TRACE, SCAR), "full", "mlp"),
     ],
 )
 def test_what_the_trained_methods_see_pay_and_sample_from(
@@ -62,7 +63,7 @@ def test_costs_read_the_right_entries_of_info():
 
 
 def test_trained_rows_are_the_ones_above():
-    assert {row.name for row in TRAINED} == {"GE", "SS", "DR", "PM-ST", "PM-RNN", "RAPO"}
+    assert {row.name for row in TRAINED} == {"GE", "SS", "DR", "PM-ST", "PM-RNN", "RAPO", "RAPO-x"}
 
 
 @pytest.mark.parametrize("row", EVALUATED, ids=lambda row: row.name)

@@ -9,13 +9,14 @@ import pytest
 from matplotlib.figure import Figure
 
 from rapo.experiments.page import write_page
-from rapo.experiments.studies.section import CALIBRATED, DIFFERS, HOLDS, Claim, Section, Store
+from rapo.experiments.studies.section import Claim, Section, Store
+from rapo.experiments.studies.verdicts import CALIBRATED, CONSTRUCTED, DIFFERS, HOLDS, PREDICTED
 
 EVIL = "<script>alert('x')</script> & \"so\""
 
 
-def claim(verdict, name="R1", why="why"):
-    return Claim(name, f"statement {EVIL}", "paper's", "ours | ours", verdict, why)
+def claim(verdict, name="R1", kind=PREDICTED):
+    return Claim(name, f"statement {EVIL}", "paper's", "ours | ours", verdict, "why", kind)
 
 
 @pytest.fixture
@@ -30,7 +31,7 @@ def page(tmp_path):
         text=[f"words {EVIL}", "$counts costs 5$ and ${sections}"],
         tables=[(f"caption {EVIL}", pd.DataFrame({f"a{EVIL}": [EVIL, "x|y"], "b": [1, None]}))],
         figures=[("picture", f"seen {EVIL}", figure)],
-        claims=[claim(HOLDS), claim(DIFFERS), claim(CALIBRATED)],
+        claims=[claim(HOLDS), claim(DIFFERS), claim(HOLDS, kind=CALIBRATED)],
     )
     second = Section(name="two", title="Second", claims=[claim(HOLDS, "R2"), claim(DIFFERS)])
     files = write_page([first, second], Store(tmp_path, None), tmp_path)
@@ -41,12 +42,24 @@ def page(tmp_path):
 def test_claims_are_counted_and_listed(page):
     html, summary = ((page / name).read_text() for name in ("report.html", "summary.md"))
     for text in (html, summary):
-        assert "3 of 5 claims and numbers hold" in text
+        assert (
+            "predicted: 2 hold, 2 differ; calibrated: 1 hold, 0 differ; by construction: 0 hold, "
+            "0 differ"
+        ) in text
         assert "2 graphs x 3 episodes, 12,345 training steps; 0.0 hours of one-thread tasks" in text
     assert html.count('class="holds"') == 3 and html.count('class="differs"') == 2
     table = pd.read_csv(page / "claims.csv")
-    assert table.columns.tolist() == ["name", "statement", "paper", "ours", "verdict", "why"]
-    assert table["verdict"].tolist() == [HOLDS, DIFFERS, CALIBRATED, DIFFERS, HOLDS]
+    assert table.columns.tolist() == [
+        "name",
+        "statement",
+        "paper",
+        "ours",
+        "verdict",
+        "why",
+        "kind",
+    ]
+    assert table["verdict"].tolist() == [HOLDS, DIFFERS, HOLDS, DIFFERS, HOLDS]
+    assert table["kind"].tolist() == [PREDICTED, PREDICTED, CALIBRATED, PREDICTED, PREDICTED]
     assert table["name"].tolist() == ["R1", "R1", "R1", "R1", "R2"]
     assert table["statement"][0] == f"statement {EVIL}"
 
@@ -81,7 +94,7 @@ def test_markdown_cells_do_not_break_their_table(page):
     start = lines.index("## Claims")
     rows = [line for line in lines[start:] if line.startswith("|")]
     assert len(rows) == 2 + 5
-    assert {len(re.findall(r"(?<!\\)\|", row)) for row in rows} == {7}
+    assert {len(re.findall(r"(?<!\\)\|", row)) for row in rows} == {8}
     assert any("x\\|y" in line for line in lines)
 
 
@@ -89,5 +102,5 @@ def test_a_page_without_claims(tmp_path):
     manifest = {"preset": "p", "graph_seeds": [0], "episodes": 1, "steps": 1}
     (tmp_path / "manifest.json").write_text(json.dumps(manifest))
     write_page([Section(name="one", title="One")], Store(tmp_path, None), tmp_path)
-    assert "0 of 0 claims" in (tmp_path / "summary.md").read_text()
+    assert f"{CONSTRUCTED}: 0 hold, 0 differ" in (tmp_path / "summary.md").read_text()
     assert pd.read_csv(tmp_path / "claims.csv").empty

@@ -4,6 +4,7 @@ import json
 import os
 import queue
 import re
+import shutil
 import sys
 from concurrent.futures import Future
 from contextlib import nullcontext
@@ -14,7 +15,6 @@ import pytest
 
 from rapo import cli
 from rapo.agents.config import PPOConfig
-from rapo.cascade import setting
 from rapo.cascade.setting import Setting
 from rapo.core.version import VERSION
 from rapo.experiments import presets, reproduce
@@ -22,6 +22,7 @@ from rapo.experiments.schedule import LocalEngine
 from rapo.experiments.studies import table1, table_a1
 from rapo.experiments.tasks import Train
 
+SHORT = Setting.default().replace(horizons=(120, 40, 120))
 TINY = replace(
     presets.SMOKE,
     name="tiny",
@@ -30,12 +31,11 @@ TINY = replace(
     steps=512,
     episodes=2,
     ppo=PPOConfig(envs=4, rollout=256, minibatch=64, epochs=1, hidden=16),
+    setting=SHORT,
 )
 COLUMNS = ["method", "RAG", "RAG_std", "AUC_R", "AUC_R_std", "SM_R", "SM_R_std", "ReplayRet",
            "ReplayRet_std"]  # fmt: skip
 
-
-SHORT = Setting.default().replace(horizons=(120, 40, 120))
 ALL = reproduce.STUDIES
 STUDIES = {name: reproduce.STUDIES[name] for name in ("table1", "table-a1", "mechanism")}
 """Mechanism needs no runs but Table 1's."""
@@ -45,7 +45,6 @@ def patched(patch):
     patch.setitem(presets.PRESETS, "tiny", TINY)
     patch.setitem(presets.PRESETS, "larger", replace(TINY, name="larger", episodes=3))
     patch.setattr(reproduce, "STUDIES", STUDIES)
-    patch.setattr(setting, "_default", lambda: SHORT)
 
 
 @pytest.fixture(autouse=True)
@@ -131,9 +130,10 @@ def test_the_report_is_self_contained(made):
     for picture in re.findall(r"\]\((figures/[^)]*)\)", summary):
         assert (made / picture).stat().st_size > 5_000
     claims = pd.read_csv(made / "claims.csv")
-    held = (claims["verdict"] != "differs").sum()
-    assert len(claims) > 16
-    assert f"{held} of {len(claims)} claims and numbers hold" in summary
+    assert len(claims) > 16 and set(claims["verdict"]) <= {"holds", "differs"}
+    for kind, part in claims.groupby("kind"):
+        held = (part["verdict"] == "holds").sum()
+        assert f"{kind}: {held} hold, {len(part) - held} differ" in summary
 
 
 def test_the_command_goes_on_with_what_is_there(made, monkeypatch, capsys):
@@ -198,7 +198,7 @@ def test_another_preset_is_refused_and_changes_nothing(made, monkeypatch, capsys
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("table9",), "no study is called 'table9'; known are table1, table-a1"),
+        (("table9",), "no study is called 'table9'; known are table1, learning"),
         (("table1", "--preset", "huge"), "preset must be one of smoke, quick, paper"),
         (("table1", "--preset", "tiny", "--engine", "cloud"), "engine must be local or ray"),
         (("table1", "--preset", "tiny", "--jobs", "0"), "jobs must be a whole number >= 1, got 0"),
@@ -219,12 +219,43 @@ def test_bad_words_end_with_one_line_and_leave_nothing(
     assert not folder.exists()
 
 
+def test_results_of_other_defaults_are_drawn_but_not_added_to(made, tmp_path, monkeypatch):
+    shutil.copytree(made, tmp_path / "old")
+    old = tmp_path / "old"
+    (old / "table1.csv").unlink()
+    changed = replace(TINY, setting=SHORT.replace(budget=0.5), steps=1024)
+    monkeypatch.setitem(presets.PRESETS, "tiny", changed)
+    with pytest.raises(ValueError, match="differ in setting, steps"):
+        reproduce.reproduce("table1", "tiny", old)
+    sections = reproduce.reproduce("figures", "tiny", old)
+    assert "table1" in [section.name for section in sections]
+    assert (old / "table1.csv").read_bytes() == (made / "table1.csv").read_bytes()
+    with pytest.raises(ValueError, match="another config"):
+        reproduce.reproduce("figures", "larger", old)
+
+
+def test_all_is_the_paper_and_seeds_are_asked_for_by_name(monkeypatch):
+    monkeypatch.setattr(reproduce, "STUDIES", ALL)
+    assert set(ALL) - set(reproduce.chosen_studies("all")) == {"seeds"}
+    assert reproduce.chosen_studies("seeds") == ["seeds"]
+    assert {"learning", "literal"} <= set(reproduce.chosen_studies("all"))
+    assert "seeds" in reproduce.chosen_studies("figures")  # where it is there
+
+
+def test_without_pyarrow_nothing_is_begun(tmp_path, monkeypatch, capsys):
+    monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)
+    code, _, err = rapo(
+        monkeypatch, capsys, "reproduce", "table1", "--preset", "tiny", "--out", tmp_path / "new"
+    )
+    assert code == 2 and "rapo[studies]" in err and not (tmp_path / "new").exists()
+
+
 def test_a_damaged_piece_is_named(made, tmp_path, monkeypatch, capsys):
     (tmp_path / "pieces").mkdir()
     for path in (made / "pieces").iterdir():
         (tmp_path / "pieces" / path.name).write_bytes(path.read_bytes())
     path = table1.plan(TINY)[3].piece(tmp_path)
-    path.write_text(path.read_text()[:100])
+    path.write_bytes(path.read_bytes()[:100])
     code, _, err = rapo(
         monkeypatch, capsys, "reproduce", "table1", "--preset", "tiny", "--out", tmp_path
     )

@@ -1,6 +1,5 @@
 """Sizes, trade-off and ablations on made-up pieces: numbers against hand computation."""
 
-import json
 from dataclasses import replace
 
 import numpy as np
@@ -8,9 +7,11 @@ import pandas as pd
 import pytest
 
 from rapo.cascade.engine import Cascade
+from rapo.experiments.pieces import write_piece
 from rapo.experiments.presets import PAPER, SMOKE
 from rapo.experiments.studies import ablations, sizes, tradeoff
-from rapo.experiments.studies.section import DIFFERS, HOLDS, Store
+from rapo.experiments.studies.section import Store
+from rapo.experiments.studies.verdicts import DIFFERS, HOLDS
 from rapo.experiments.tasks import misattributed
 
 PRESET = replace(
@@ -81,9 +82,7 @@ def write(task, root, undefined=False, change=None):
         shield = {"threshold": 0.63, "tuning": TUNING}
     content = {"key": task.key, "seconds": 1.0, "training": None, "shield": shield,
                "episodes": episodes, "curves": {}}  # fmt: skip
-    path = task.piece(root)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(content))
+    write_piece(task.piece(root), content)
 
 
 def section(study, preset, root, **options):
@@ -166,7 +165,8 @@ def test_tradeoff_numbers(tmp_path):
 
 def test_tradeoff_claims(tmp_path):
     told = section(tradeoff, PRESET, tmp_path)
-    assert [claim.verdict for claim in told.claims] == [HOLDS] * 5
+    # odds that follow RAG to the letter are not the paper's 0.87 either
+    assert [claim.verdict for claim in told.claims] == [HOLDS, HOLDS, HOLDS, DIFFERS, HOLDS]
     fall, cost, *_ = told.claims
     # (0.60 - 0.30) / 2 = 0.150 below the knee, (0.30 - 0.27) / 1.5 = 0.020 above; graphs agree
     assert fall.ours == (
@@ -262,7 +262,7 @@ def test_odds_are_compared_across_choices_and_within_them(tmp_path):
     assert claim.statement == "OddsRatio goes with RAG across the constants of the sweeps"
     # the means of the 9 choices agree, the graphs of each are opposed
     assert claim.ours == "1.00 over the means of n = 9 choices of w_H, eta and tau"
-    assert claim.verdict == HOLDS
+    assert claim.verdict == DIFFERS  # closer than the paper's
     assert claim.why.startswith("not the number within one setting")
     assert claim.why.endswith("r = -1.00 is left over graphs")
 
@@ -279,7 +279,7 @@ def test_odds_that_agree_only_within_a_choice_are_not_enough(tmp_path):
 def test_one_graph_leaves_nothing_within_a_choice(tmp_path):
     preset = replace(PRESET, graph_seeds=(0,), sweep_seeds=(0,), retrain_seeds=(0,))
     claim = odds_claim(section(tradeoff, preset, tmp_path))
-    assert claim.verdict == HOLDS and "nothing can be said over graphs" in claim.why
+    assert claim.ours.startswith("1.00 over") and "nothing can be said over graphs" in claim.why
 
 
 def test_without_values_around_the_knee_nothing_is_claimed_of_it(tmp_path):

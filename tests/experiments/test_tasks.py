@@ -14,7 +14,8 @@ from rapo.agents.config import PPOConfig
 from rapo.agents.train_config import TrainConfig
 from rapo.cascade.setting import Setting
 from rapo.experiments import tasks as module
-from rapo.experiments.tasks import Constant, Evaluate, Guard, Train, digest, read_piece
+from rapo.experiments.pieces import read_content, write_piece
+from rapo.experiments.tasks import Constant, Evaluate, Greedy, Guard, Train, digest, read_piece
 from rapo.rsd.result import TRACES, RSDResult
 
 SHORT = Setting.default().replace(horizons=(60, 20, 60), delay=10)
@@ -49,6 +50,17 @@ def piece(root, tmp_path):
     copy.parent.mkdir()
     copy.write_bytes(task.piece(root).read_bytes())
     return task, tmp_path
+
+
+@pytest.fixture
+def old(piece):
+    """The same as version 0.1 wrote it."""
+    task, folder = piece
+    path = task.piece(folder)
+    content = read_content(path)
+    path.unlink()
+    path.with_suffix(".json").write_text(json.dumps(content, allow_nan=True))
+    return task, folder, path.with_suffix(".json")
 
 
 # Keys
@@ -169,7 +181,7 @@ def test_a_training_that_was_cut_goes_on_to_the_same_end(tmp_path, monkeypatch):
 def test_an_evaluation_leaves_one_piece(piece):
     task, folder = piece
     assert task.done(folder)
-    assert [path.name for path in (folder / "pieces").iterdir()] == [f"{task.key}.json"]
+    assert [path.name for path in (folder / "pieces").iterdir()] == [f"{task.key}.parquet"]
     found = read_piece(task, folder)
     frame = found.frame
     assert frame[["method", "nodes", "graph_seed"]].to_numpy().tolist() == [["GE", 40, 0]] * 3
@@ -200,10 +212,12 @@ def test_a_piece_is_written_at_once_or_not_at_all(root, tmp_path, monkeypatch):
         patch.setattr(module.Path, "replace", full_disk)
         with pytest.raises(OSError, match="no space"):
             task.run(tmp_path, silent)
-    assert not task.done(tmp_path)
+    assert not task.done(tmp_path)  # nor does what was left count as a piece
+    (left,) = (tmp_path / "pieces").iterdir()
+    assert left.suffix == ".part"
     task.run(tmp_path, silent)
     assert len(read_piece(task, tmp_path).frame) == 2
-    assert [path.suffix for path in (tmp_path / "pieces").iterdir()] == [".json"]
+    assert [path.suffix for path in (tmp_path / "pieces").iterdir()] == [".parquet"]
 
 
 def shorter(text):
@@ -249,9 +263,8 @@ def having(**changes):
         lambda text: json.dumps({**json.loads(text), "curves": 3}), ragged, shorter, of_another,
     ],
 )  # fmt: skip
-def test_a_damaged_piece_is_named_with_the_remedy(piece, damage):
-    task, folder = piece
-    path = task.piece(folder)
+def test_a_damaged_piece_is_named_with_the_remedy(old, damage):
+    task, folder, path = old
     path.write_text(damage(path.read_text()))
     with pytest.raises(ValueError, match="is damaged") as caught:
         read_piece(task, folder)
@@ -275,9 +288,8 @@ def test_a_damaged_piece_is_named_with_the_remedy(piece, damage):
           ("RAG", "AUC_R", "SM_R", "ReplayReturn", "OddsRatio")),
     ],
 )  # fmt: skip
-def test_a_partly_damaged_piece_is_named_with_what_is_wrong(piece, damage, told):
-    task, folder = piece
-    path = task.piece(folder)
+def test_a_partly_damaged_piece_is_named_with_what_is_wrong(old, damage, told):
+    task, folder, path = old
     path.write_text(damage(path.read_text()))
     with pytest.raises(ValueError, match=rf"is damaged \({told}") as caught:
         read_piece(task, folder)
@@ -285,18 +297,17 @@ def test_a_partly_damaged_piece_is_named_with_what_is_wrong(piece, damage, told)
     assert "remove it and run again" in str(caught.value)
 
 
-def test_a_column_of_words_is_damage(piece):
-    task, folder = piece
-    content = json.loads(task.piece(folder).read_text())
+def test_a_column_of_words_is_damage(old):
+    task, folder, path = old
+    content = json.loads(path.read_text())
     content["episodes"]["SM_R"][1] = "much"
-    task.piece(folder).write_text(json.dumps(content))
+    path.write_text(json.dumps(content))
     with pytest.raises(ValueError, match=r"is damaged \(SM_R must be a number, got 'much'"):
         read_piece(task, folder)
 
 
-def test_a_piece_may_lack_what_no_table_needs(piece):
-    task, folder = piece
-    path = task.piece(folder)
+def test_a_piece_may_lack_what_no_table_needs(old):
+    task, folder, path = old
     for name in ("training", "shield", "version"):
         path.write_text(without(name)(path.read_text()))
     assert len(read_piece(task, folder).frame) == 3
@@ -327,12 +338,13 @@ def test_the_command_for_a_missing_piece_has_the_folders_preset(tmp_path, manife
 
 def test_undefined_values_survive_a_piece(piece):
     task, folder = piece
-    content = json.loads(task.piece(folder).read_text())
-    content["episodes"]["OddsRatio"] = module._plain(np.array([np.nan, 1 / 3, 2.0]))
-    assert content["episodes"]["OddsRatio"] == [None, 0.333333, 2.0]
-    task.piece(folder).write_text(json.dumps(content))
-    found = read_piece(task, folder).frame["OddsRatio"]
-    assert np.isnan(found[0]) and found.dtype == np.float64
+    content = read_content(task.piece(folder))
+    content["episodes"]["OddsRatio"] = np.array([np.nan, 1 / 3, 2.0])
+    content["episodes"]["RAG"] = [None, None, None]
+    write_piece(task.piece(folder), content)
+    frame = read_piece(task, folder).frame
+    assert np.isnan(frame["OddsRatio"][0]) and frame["OddsRatio"][1:].tolist() == [0.333333, 2.0]
+    assert frame["RAG"].isna().all() and frame["RAG"].dtype == np.float64
 
 
 def test_changed_fields_and_options_reach_the_environment(root):
@@ -373,8 +385,9 @@ def test_a_shields_piece_tells_threshold_and_compute(root):
     assert told["threshold"] == 0.3 and told["tuning"] is None
     assert told["reference"] == pytest.approx(config().references()["sensitive_mass"])
     assert told["transitions_per_step"] == 16 * 100 * 3
-    whole = task.piece(root).read_text()
-    task.piece(root).write_text(without("shield", "transitions_per_step")(whole))
+    content = read_content(task.piece(root))
+    del content["shield"]["transitions_per_step"]
+    write_piece(task.piece(root), content)
     with pytest.raises(ValueError, match=r"is damaged \(transitions_per_step of shield must be"):
         read_piece(task, root)
     guard = Guard(ge, Train(config("RAPO")), episodes=2)
@@ -408,6 +421,22 @@ def test_a_constant_action_is_evaluated_without_training(tmp_path):
     served = [frame["served_replay"].mean() for frame in frames]
     assert served == sorted(served, reverse=True)
     assert not (tmp_path / "work").exists()
+
+
+def test_greedy_is_evaluated_without_training_in_front_of_rapos_kernel(tmp_path):
+    greedy = Evaluate(Greedy(config("RAPO")), "RAPO", episodes=2, label="greedy")
+    fixed = Evaluate(Constant(config("RAPO"), 0), "RAPO", episodes=2, label="fixed")
+    assert greedy.needs == () and greedy.policy.key != fixed.policy.key
+    assert Greedy(config("RAPO", updates=9)).key == greedy.policy.key  # nothing is trained
+    assert Greedy(config("RAPO", graph_seed=1)).key != greedy.policy.key
+    for task in (greedy, fixed):
+        task.run(tmp_path, silent)
+    found = read_piece(greedy, tmp_path)
+    assert found.content["training"] is None
+    assert found.frame["seed"].equals(read_piece(fixed, tmp_path).frame["seed"])
+    curve, steps = found.curves["cost_G"], found.curves["end"] - found.curves["step"]
+    mean = (curve * steps).sum() / steps.sum()
+    assert found.frame["trace"].mean() == pytest.approx(mean, rel=1e-3)
 
 
 @pytest.mark.parametrize("wrong", [{"method": "Shield"}, {"method": "GE", "threshold": 0.5}])

@@ -73,6 +73,8 @@ _ROWS = (
            costs=(DELAYED_HARM,), network="gru"),
     Method("RAPO", "sees and pays for the fields, samples from the deformed kernel",
            observe="xGH", costs=(TRACE, SCAR), deformation="full"),
+    Method("RAPO-x", "RAPO that does not see the fields",
+           costs=(TRACE, SCAR), deformation="full"),
     Method("Shield", "GE's policy, actions blocked by rollouts under P0, fixed threshold",
            policy_of="GE", shield="fixed"),
     Method("Shield-UM", "the same, threshold tuned to RAPO's replay return",

@@ -14,9 +14,12 @@ from typing import Any
 
 import pandas as pd
 
-from rapo.experiments.studies.section import DIFFERS, Claim, Section, Store
+from rapo.experiments.studies.section import Claim, Section, Store
+from rapo.experiments.studies.verdicts import DIFFERS, HOLDS, KINDS
 
 _DPI = 130
+CLAIM_TITLES = ("", "claim", "paper", "ours", "verdict", "why", "kind")
+"""Of the fields of a claim, in their order."""
 
 
 def write_page(sections: Sequence[Section], store: Store, out: Path) -> list[Path]:
@@ -39,8 +42,12 @@ def _place(claim: Claim) -> int:
 
 
 def _counts(claims: Sequence[Claim]) -> str:
-    held = sum(claim.verdict != DIFFERS for claim in claims)
-    return f"{held} of {len(claims)} claims and numbers hold"
+    """Holds and differs of each kind: what was aimed at or must be so is no evidence."""
+    parts = []
+    for kind in KINDS:
+        verdicts = [claim.verdict for claim in claims if claim.kind == kind]
+        parts.append(f"{kind}: {verdicts.count(HOLDS)} hold, {verdicts.count(DIFFERS)} differ")
+    return "; ".join(parts)
 
 
 def _size(manifest: dict[str, Any], store: Store) -> str:
@@ -80,24 +87,24 @@ def _differing(claims: Sequence[Claim]) -> pd.DataFrame:
     """The rows that differ, so that nobody has to look for them."""
     return pd.DataFrame(
         [
-            (f"{c.name}: {c.statement}", c.paper, c.ours, c.why)
+            (f"{c.name}: {c.statement}", c.kind, c.paper, c.ours, c.why)
             for c in claims
             if c.verdict == DIFFERS
         ],
-        columns=["what differs", "paper", "ours", "why"],
+        columns=["what differs", "kind", "paper", "ours", "why"],
     )
 
 
 def _claims_table(claims: Sequence[Claim]) -> str:
     rows = []
     for claim in claims:
-        kind = "differs" if claim.verdict == DIFFERS else "holds"
         cells = (claim.name, claim.statement, claim.paper, claim.ours)
         rows.append(
             "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in cells)
-            + f'<td class="{kind}">{escape(claim.verdict)}</td><td>{escape(claim.why)}</td></tr>'
+            + f'<td class="{escape(claim.verdict)}">{escape(claim.verdict)}</td>'
+            + f"<td>{escape(claim.why)}</td><td>{escape(claim.kind)}</td></tr>"
         )  # fmt: skip
-    head = "".join(f"<th>{t}</th>" for t in ("", "claim", "paper", "ours", "verdict", "why"))
+    head = "".join(f"<th>{title}</th>" for title in CLAIM_TITLES)
     return f'<div class="wide"><table><tr>{head}</tr>{"".join(rows)}</table></div>'
 
 
@@ -139,9 +146,8 @@ def _markdown(
             lines += [f"*{caption}*", "", *markdown_rows(frame), ""]
         for name, caption, _ in section.figures:
             lines += [f"![{caption}](figures/{name}.png)", ""]
-    titles = ["", "claim", "paper", "ours", "verdict", "why"]
     table = pd.DataFrame([tuple(claim.__dict__.values()) for claim in claims])
-    lines += ["## Claims", "", *markdown_rows(table, titles), ""]
+    lines += ["## Claims", "", *markdown_rows(table, CLAIM_TITLES), ""]
     return "\n".join(lines)
 
 

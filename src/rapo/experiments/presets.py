@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any
 
 from rapo.agents.config import PPOConfig
@@ -10,12 +11,12 @@ from rapo.agents.methods import METHODS
 from rapo.agents.train_config import TrainConfig
 from rapo.cascade.setting import Setting
 from rapo.core.params import FieldParams
-from rapo.experiments.tasks import Evaluate, Guard, Train, without_additions
+from rapo.experiments.tasks import ADDED, Evaluate, Guard, Train, without_additions
 
 
 @dataclass(frozen=True)
 class Preset:
-    """Sizes of every study; the setting, the field constants and PPO's numbers are the defaults."""
+    """Sizes of every study, with the platform and PPO's numbers that all of them share."""
 
     name: str
     nodes: int = 250
@@ -25,8 +26,8 @@ class Preset:
     methods: tuple[str, ...] = ("GE", "DR", "Shield-UM", "PM-ST", "PM-RNN", "RAPO", "off@rep")
     """Rows of Table 1."""
     sizes: tuple[int, ...] = (50, 100, 250, 500, 1000)
-    size_seeds: tuple[int, ...] = tuple(range(6))
-    """Graphs a size; fewer than in Table 1, as each is trained at every size."""
+    size_seeds: tuple[int, ...] = tuple(range(10))
+    """Graphs a size; each is trained at every size."""
     size_steps: int = 400_000
     """Training steps of the size study; RAPO is flat from 2e5 on."""
     w_H: tuple[float, ...] = (0.5, 1.0, 1.5, 2.0, 2.5, 3.0, 4.0)
@@ -47,12 +48,24 @@ class Preset:
     """Shares of the harm that nobody reports."""
     thresholds: tuple[float, ...] = (0.2, 0.5, 0.8, 0.95, 1.1)
     """Of the fixed Shield, for the trade-off."""
+    literal_seeds: tuple[int, ...] = tuple(range(5))
+    """Graphs of the literal dual rule, without budgets."""
+    literal_steps: int = 800_000
+    spread_seeds: tuple[int, ...] = (0, 1, 2)
+    """Graphs on which the optimiser starts from several seeds."""
+    starts: int = 3
+    """Seeds of the optimiser there."""
+    seed_per_graph: bool = True
+    """Whether the seed of the optimiser is that of the graph, or 0 on all of them."""
     ppo: PPOConfig = field(default_factory=PPOConfig)
+    setting: Setting = field(default_factory=Setting.default)
+    params: FieldParams = field(default_factory=FieldParams)
 
     def config(self, method: str, graph_seed: int, **changes: Any) -> TrainConfig:
         """The training of one method on one graph of the main size."""
         whole: dict[str, Any] = {
-            "nodes": self.nodes, "steps": self.steps, "ppo": self.ppo, **changes,
+            "nodes": self.nodes, "steps": self.steps, "ppo": self.ppo, "setting": self.setting,
+            "params": self.params, "seed": graph_seed if self.seed_per_graph else 0, **changes,
         }  # fmt: skip
         return TrainConfig(method=method, graph_seed=graph_seed, **whole)
 
@@ -71,9 +84,35 @@ class Preset:
         """Plain values, with everything that results depend on."""
         return {
             **asdict(self),
-            "setting": without_additions(Setting.default().to_dict()),
-            "params": FieldParams().to_dict(),
+            "setting": without_additions(self.setting.to_dict()),
+            "params": self.params.to_dict(),
         }
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Preset:
+        """The preset of a folder, from its manifest: that of an earlier version too.
+
+        What a study added since is as now; its pieces are not there.
+        """
+        plain: dict[str, Any] = {
+            name: tuple(map(_immutable, value)) if isinstance(value, list) else value
+            for name, value in {"seed_per_graph": False, **values}.items()
+            if name in {f.name for f in fields(cls)}
+        }
+        added = {
+            name: value
+            for name, value in ADDED.items()
+            if name in {f.name for f in fields(Setting)}
+        }
+        return cls(**plain | {
+            "ppo": PPOConfig(**values["ppo"]),
+            "setting": Setting.from_dict({**added, **values["setting"]}),
+            "params": FieldParams.from_dict(values["params"]),
+        })  # fmt: skip
+
+
+def _immutable(value: Any) -> Any:
+    return tuple(value) if isinstance(value, list) else value
 
 
 PAPER = Preset("paper")
@@ -99,6 +138,10 @@ QUICK = replace(
     misattributed=(0.25, 0.5),
     unreported=(0.25, 0.5),
     thresholds=(0.5, 0.95),
+    literal_seeds=(0,),
+    literal_steps=60_000,
+    spread_seeds=(0, 1),
+    starts=2,
 )
 SMOKE = replace(
     QUICK,
@@ -124,6 +167,8 @@ SMOKE = replace(
     unreported=(0.5,),
     thresholds=(0.5,),
     retrain_steps=8_192,
+    literal_steps=8_192,
+    spread_seeds=(0,),
 )
 PRESETS = {preset.name: preset for preset in (SMOKE, QUICK, PAPER)}
 

@@ -20,7 +20,9 @@ from rapo.agents.checkpoint import replace_text
 from rapo.agents.train import locked
 from rapo.core.validate import whole_number
 from rapo.core.version import VERSION
+from rapo.experiments.cost import hours
 from rapo.experiments.page import write_page
+from rapo.experiments.pieces import need_pyarrow
 from rapo.experiments.presets import Preset, preset_named
 from rapo.experiments.schedule import ENGINES, make_engine, needed, run_tasks
 from rapo.experiments.studies.section import Section, Store
@@ -28,14 +30,19 @@ from rapo.experiments.tasks import Task
 
 STUDIES = {
     "table1": "table1",
+    "learning": "learning",
+    "literal": "literal",
     "table-a1": "table_a1",
     "sizes": "sizes",
     "tradeoff": "tradeoff",
     "ablations": "ablations",
     "mechanism": "mechanism",
     "motivation": "motivation",
+    "seeds": "seeds",
 }
 """Words of the command and the files of `studies` behind them, in the order of the report."""
+APART = ("seeds",)
+"""Studies that `all` leaves out: they ask about the method of work, not about the paper."""
 
 PACKAGES = ("numpy", "numba", "torch", "gymnasium", "pandas", "scipy")
 """Whose versions results may depend on."""
@@ -48,7 +55,9 @@ def study(name: str) -> Any:
 
 def chosen_studies(what: str) -> list[str]:
     """Studies from a word of the command, or several with commas between; the report's order."""
-    if what in ("all", "figures"):
+    if what == "all":
+        return [name for name in STUDIES if name not in APART]
+    if what == "figures":
         return list(STUDIES)
     words = [word.strip() for word in what.split(",")]
     for word in words:
@@ -80,6 +89,7 @@ def reproduce(
         jobs: tasks at a time, default one per core.
         console: where to tell; default none.
     """
+    need_pyarrow()
     names = chosen_studies(what)
     preset = preset_named(preset_name)
     slots = whole_number("jobs", os.cpu_count() or 1 if jobs is None else jobs, 1)
@@ -88,10 +98,11 @@ def reproduce(
     if what == "figures" and not (out / "manifest.json").exists():
         raise ValueError(_nothing_finished(preset, out))
     with locked(out):
-        claim_folder(out, preset)
         if what == "figures":
+            preset = preset_of(out, preset)
             names = finished_studies(preset, out, console)
         else:
+            claim_folder(out, preset)
             goals = [task for name in names for task in study(name).plan(preset)]
             if needed(goals, out):
                 note_versions(out)
@@ -118,11 +129,13 @@ def finished_studies(preset: Preset, out: Path, console: Console | None) -> list
     # one that needs no pieces can be drawn anywhere, which says nothing of the folder
     if not any(study(name).plan(preset) and not keys for name, keys in missing.items()):
         raise ValueError(_nothing_finished(preset, out))
+    now = preset == preset_named(preset.name)
     for name, keys in missing.items():
         if keys and console is not None:
+            remedy = f"{_command(name, preset, out)} makes what is missing"
             console.print(
                 f"left out {name}: {len(keys)} of its pieces missing, the first is {keys[0]}; "
-                f"{_command(name, preset, out)} makes what is missing",
+                + (remedy if now else "the folder was made with other defaults, nothing is added"),
                 highlight=False, markup=False, soft_wrap=True,
             )  # fmt: skip
     return [name for name, keys in missing.items() if not keys]
@@ -134,6 +147,18 @@ def _nothing_finished(preset: Preset, out: Path) -> str:
 
 def _command(what: str, preset: Preset, out: Path) -> str:
     return f"rapo reproduce {what} --preset {preset.name} --out {out}"
+
+
+def preset_of(out: Path, preset: Preset) -> Preset:
+    """The preset as the folder has it: results of other defaults can be drawn, not added to."""
+    path = out / "manifest.json"
+    kept = _manifest(path)["config"]
+    if kept.get("name") != preset.name:
+        claim_folder(out, preset)  # which refuses it
+    try:
+        return Preset.from_dict(kept)
+    except (KeyError, TypeError, ValueError) as error:
+        raise ValueError(f"{path} is damaged ({error}); choose another --out") from error
 
 
 def claim_folder(out: Path, preset: Preset) -> None:
@@ -202,6 +227,12 @@ def run_goals(
     waiting = needed(goals, out)
     if not waiting:
         return
+    if console is not None:
+        console.print(
+            f"{len(waiting)} tasks, about {hours(waiting):.2g} hours of one thread, {slots} at a "
+            "time",
+            highlight=False,
+        )
     with (
         make_engine(engine, slots) as place,
         Progress(

@@ -2,7 +2,7 @@
 
 A task is a value: its key says everything its result depends on, so results are the same however
 tasks are scheduled, and what is there is not done again. Training leaves its folder under `work/`;
-evaluations leave one small JSON file each under `pieces/`, which is all that tables are made of.
+evaluations leave one small file each under `pieces/`, which is all that tables are made of.
 """
 
 from __future__ import annotations
@@ -20,7 +20,6 @@ import numpy.typing as npt
 import pandas as pd
 
 from rapo.agents.agent import load_agent
-from rapo.agents.checkpoint import replace_text
 from rapo.agents.methods import method_named
 from rapo.agents.shield import Shield
 from rapo.agents.train import train
@@ -29,7 +28,9 @@ from rapo.cascade.engine import Cascade
 from rapo.cascade.setting import ACTIONS, EXPOSURE, PHASES, REPLAY
 from rapo.core.version import VERSION
 from rapo.experiments.evaluation import shielded
+from rapo.experiments.greedy import GreedyPolicy
 from rapo.experiments.noisy_reports import NoisyReportsEnv
+from rapo.experiments.pieces import existing, need_pyarrow, read_content, write_piece
 from rapo.experiments.rsd_command import ConstantPolicy
 from rapo.experiments.shields import make_shield
 from rapo.rsd.result import TRACES, RSDResult
@@ -73,8 +74,8 @@ def digest(spec: Any) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:10]
 
 
-_ADDED: dict[str, Any] = {"edge_cap": 0.95, "fit": None}
-"""What configs have had since version 0.2, with the default that changes no earlier result."""
+ADDED: dict[str, Any] = {"edge_cap": 0.95, "fit": None}
+"""What configs have had since version 0.1, with the value that changes no earlier result."""
 
 
 def without_additions(values: Mapping[str, Any]) -> dict[str, Any]:
@@ -82,7 +83,7 @@ def without_additions(values: Mapping[str, Any]) -> dict[str, Any]:
     return {
         name: without_additions(value) if isinstance(value, Mapping) else value
         for name, value in values.items()
-        if not (name in _ADDED and value == _ADDED[name])
+        if not (name in ADDED and value == ADDED[name])
     }
 
 
@@ -184,10 +185,23 @@ class Constant:
 
 
 @dataclass(frozen=True)
-class Evaluate:
-    """RSD of a policy as a method, perhaps with changed fields; leaves `pieces/<key>.json`."""
+class Greedy:
+    """The action that serves most under the present fields, see `GreedyPolicy`."""
 
-    policy: Train | Guard | Constant
+    config: TrainConfig
+    """Graph, setting, regions and field constants of what it stands beside."""
+
+    @property
+    def key(self) -> str:
+        """Name of the policy, as a constant action's."""
+        return "greedy" + Constant(self.config, 0).key.removeprefix(f"constant-{ACTIONS[0]}")
+
+
+@dataclass(frozen=True)
+class Evaluate:
+    """RSD of a policy as a method, perhaps with changed fields; leaves `pieces/<key>.parquet`."""
+
+    policy: Train | Guard | Constant | Greedy
     method: str
     """As what: the policy's own method, or one that evaluates it."""
     episodes: int = 20
@@ -227,15 +241,15 @@ class Evaluate:
     @property
     def needs(self) -> tuple[Task, ...]:
         """The policy, unless it is there without training."""
-        return () if isinstance(self.policy, Constant) else (self.policy,)
+        return () if isinstance(self.policy, Constant | Greedy) else (self.policy,)
 
     def piece(self, root: Path) -> Path:
-        """Where the result is."""
-        return root / "pieces" / f"{self.key}.json"
+        """Where the result is written to."""
+        return root / "pieces" / f"{self.key}.parquet"
 
     def done(self, root: Path) -> bool:
         """Whether there is nothing left to do."""
-        return self.piece(root).exists()
+        return existing(self.piece(root)).exists()
 
     def run(self, root: Path, tell: Tell) -> None:
         """Evaluate and write the piece at once, or not at all."""
@@ -260,20 +274,20 @@ class Evaluate:
             "seconds": round(perf_counter() - start, 2),
             "training": None if folder is None else _training(folder / "summary.json"),
             "shield": None if folder is None else _shield(policy, folder),
-            "episodes": {name: _plain(column) for name, column in _episodes(result).items()},
-            "curves": {name: _plain(values) for name, values in _curves(result).items()},
+            "episodes": _episodes(result),
+            "curves": _curves(result),
         }
-        path = self.piece(root)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        replace_text(path, json.dumps(content) + "\n")
+        write_piece(self.piece(root), content)
 
     def _policy(self, root: Path) -> tuple[Any, TrainConfig, Path | None]:
         """The policy as the method wants it, its config and the folder of its training."""
         row = method_named(self.method)
-        if isinstance(self.policy, Constant):
+        if isinstance(self.policy, Constant | Greedy):
             if row.shield is not None or self.threshold is not None:
-                raise ValueError(f"no shield guards a constant action, got {self.spec}")
-            return ConstantPolicy(self.policy.action), self.policy.config, None
+                raise ValueError(f"no shield guards a constant action or greedy, got {self.spec}")
+            if isinstance(self.policy, Constant):
+                return ConstantPolicy(self.policy.action), self.policy.config, None
+            return GreedyPolicy(), self.policy.config, None
         path = self.policy.checkpoint(root)
         agent, config = load_agent(path)
         return shielded(agent, row, config, self.threshold), config, path.parent
@@ -319,11 +333,13 @@ class Piece:
 
 def read_piece(task: Evaluate, root: Path) -> Piece:
     """Read a piece; a missing or damaged one is named."""
-    path = task.piece(root)
+    path = existing(task.piece(root))
     if not path.exists():
         raise ValueError(f"{path} is missing; {_command(root)} makes it")
+    if path.suffix != ".json":
+        need_pyarrow()  # its lack is no damage
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
+        content = read_content(path)
         _check(content, task)
         frame = pd.DataFrame(content["episodes"])
         curves = {name: np.array(values, float) for name, values in content["curves"].items()}
@@ -389,6 +405,7 @@ def _need_number(name: str, value: Any) -> None:
 def _episodes(result: RSDResult) -> dict[str, Any]:
     """The frame, and what ratios against other runs are made of, per episode."""
     out: dict[str, Any] = {name: result.frame[name].to_numpy() for name in result.frame.columns}
+    out["trace"] = result.traces["cost_G"].mean(axis=1, dtype=np.float64)
     for phase in (EXPOSURE, REPLAY):
         name = PHASES[phase]
         reach, inside = result.of_phase("reach", phase), result.of_phase("sensitive_mass", phase)
@@ -426,15 +443,6 @@ def _curves(result: RSDResult) -> dict[str, Any]:
         out[f"{name}_std"] = spread
     out["end"] = np.array(ends)
     return out
-
-
-def _plain(values: Any) -> list[Any]:
-    """Numbers with six digits; NaN as null."""
-    return [
-        None if isinstance(v, float) and not np.isfinite(v) else
-        float(f"{v:.6g}") if isinstance(v, float) else v
-        for v in np.asarray(values).tolist()
-    ]  # fmt: skip
 
 
 def _training(path: Path) -> Any:

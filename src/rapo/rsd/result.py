@@ -28,9 +28,10 @@ METRICS = (
 """Metrics of the frame; undefined or not available is NaN, never 0."""
 TRACES = (
     "reach", "sensitive_mass", "reward", "odds_ratio", "event_odds_ratio", "scar_mass", "served",
+    "cost_G",
 )  # fmt: skip
 """Series over exposure, decay and replay; what an environment does not report is NaN."""
-_ADDED = ("event_odds_ratio",)
+_ADDED = ("event_odds_ratio", "cost_G")
 """Traces that results of version 0.1 do not have."""
 _FILES = ("episodes.csv", "traces.npz", "manifest.json")
 

@@ -14,8 +14,17 @@ from rapo.cascade.setting import Setting
 from rapo.experiments.paper import METRICS, SLOW_DECAY_RAG, TABLE1
 from rapo.experiments.presets import Preset
 from rapo.experiments.studies.graph_means import FEW, mean_of, retrained, told, unit_means
-from rapo.experiments.studies.section import DIFFERS, HOLDS, Claim, Section, Store
+from rapo.experiments.studies.section import Claim, Section, Store
 from rapo.experiments.studies.tradeoff_points import TITLES, Means, unique
+from rapo.experiments.studies.verdicts import (
+    CALIBRATED,
+    PREDICTED,
+    above,
+    allowance,
+    bare,
+    cell,
+    verdict,
+)
 from rapo.experiments.tasks import Evaluate
 from rapo.rsd.statistics import mean_interval, paired_interval
 
@@ -260,17 +269,18 @@ def _decay_claim(part: Sequence[Variant], means: Means) -> list[Claim]:
     if slow is None:
         return []
     rag = means[slow.tasks]["RAG"]
-    std = TABLE1["RAPO"]["RAG"][1]
-    within = abs(mean_of(rag) - SLOW_DECAY_RAG) <= 2 * std
+    within = bare(mean_of(rag), SLOW_DECAY_RAG, "RAG")
     return [
         Claim(
             "R4",
             f"Slow-decay scars maintain suppression ({slow.name})",
             f"RAG {SLOW_DECAY_RAG:.2f}",
             f"RAG {told(rag)}",
-            HOLDS if within else DIFFERS,
-            f"{'within' if within else 'outside'} two of RAPO's stds ({std:.2f}); the paper does "
-            "not say which delta",
+            verdict(within),
+            f"{'within' if within else 'outside'} one of RAPO's stds "
+            f"({allowance(SLOW_DECAY_RAG, 'RAG'):.2f}), as the paper gives none; nor does it say "
+            "which delta",
+            CALIBRATED,
         )
     ]
 
@@ -300,8 +310,9 @@ def _scope_claims(part: Sequence[Variant], means: Means, open_reach: pd.Series) 
                 f"Partial deployment retains suppression: {found.name}",
                 "retains replay suppression (no number)",
                 "; ".join(f"{m} {told(ours[m])}, full {told(whole[m])}" for m in whole),
-                HOLDS if all(mean_of(ours[m]) <= half[m] for m in whole) else DIFFERS,
+                verdict(all(mean_of(ours[m]) <= half[m] for m in whole)),
                 f"at least half of full deployment's reduction asks for {asked} or less",
+                PREDICTED,
             )
         )
     return claims
@@ -314,17 +325,18 @@ def _region_claims(part: Sequence[Variant], means: Means) -> list[Claim]:
         if not v.name.startswith("node"):
             continue
         rag, odds = means[v.tasks]["RAG"], means[v.tasks]["OddsRatio"]
-        within = abs(mean_of(rag) - paper) <= 2 * std
+        within = cell(mean_of(rag), "RAPO", "RAG")
         claims.append(
             Claim(
                 "Regions",
                 f"Suppression with node-level regions: {v.name}",
                 f"RAG {paper:.2f} ± {std:.2f} (R = |V|)",
                 f"RAG {told(rag)}, OddsRatio {told(odds)}",
-                HOLDS if within else DIFFERS,
+                verdict(within),
                 "within two of the paper's stds"
                 if within
                 else "a node's trace hardly passes tau with the paper's constants",
+                PREDICTED,
             )
         )
     return claims
@@ -349,7 +361,7 @@ def _harm_claims(part: Sequence[Variant], means: Means, rapo: Any) -> list[Claim
         odds = [means[v.tasks]["OddsRatio"] for v in (part[0], most)]
         gap = paired_interval(means[most.tasks]["RAG"], rapo)
         between = "" if np.isnan(gap.low) else f" [{gap.low:+.2f}, {gap.high:+.2f}]"
-        weaker = gap.difference > 0 if np.isnan(gap.low) else gap.low > 0
+        weaker = above(gap.difference, gap.low)
         claims.append(
             Claim(
                 "Limits",
@@ -357,8 +369,9 @@ def _harm_claims(part: Sequence[Variant], means: Means, rapo: Any) -> list[Claim
                 "biased or noisy harm misplaces scars (no number)",
                 f"RAG {gap.difference:+.2f}{between}; OddsRatio {told(odds[1])} instead of "
                 f"{told(odds[0])}",
-                HOLDS if weaker else DIFFERS,
+                verdict(weaker),
                 "same graphs, policy and draws, paired" if weaker else otherwise,
+                PREDICTED,
             )
         )
     return claims

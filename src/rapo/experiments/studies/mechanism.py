@@ -31,7 +31,6 @@ from rapo.experiments.studies.mechanism_figures import (
 )
 from rapo.experiments.studies.mechanism_measures import (
     CONTRACTED,
-    MARGIN,
     RAPO,
     SHIFTED,
     TWIN,
@@ -44,6 +43,7 @@ from rapo.experiments.studies.mechanism_measures import (
     replay_over_exposure,
 )
 from rapo.experiments.studies.section import Section, Store
+from rapo.experiments.studies.verdicts import FULL
 from rapo.experiments.tasks import Evaluate
 
 
@@ -89,8 +89,9 @@ def analyse(store: Store) -> Section:
     claims = method_claims(pieces, frames, methods)
     text = [
         "From the evaluations of Table 1, and for the correlation from as many again as tell a "
-        "stimulus' own replay from chance. OddsRatio was among the calibration's targets; "
-        f"everything else here is predicted. A ratio within {MARGIN:g} of 1 counts as full replay, "
+        "stimulus' own replay from chance. OddsRatio, its correlation with RAG, "
+        "R_c, served injections and activity outside V_sens were among the calibration's targets. "
+        f"A ratio within {FULL:g} of 1 counts as full replay, "
         f"an ASD above {SHIFTED:g} as an action shift, an odds ratio below {CONTRACTED:g} as a "
         "deformed kernel.",
     ]

@@ -12,7 +12,6 @@ from rapo.experiments.paper import (
     ACTIVITY_KEPT,
     CONTAINMENT,
     ODDS_RATIO,
-    TABLE1,
 )
 from rapo.experiments.studies.graph_means import told
 from rapo.experiments.studies.mechanism_measures import (
@@ -33,27 +32,39 @@ from rapo.experiments.studies.mechanism_measures import (
     pooled,
     sustained,
 )
-from rapo.experiments.studies.section import CALIBRATED, DIFFERS, HOLDS, Claim
+from rapo.experiments.studies.section import Claim
+from rapo.experiments.studies.verdicts import (
+    CALIBRATED,
+    CONSTRUCTED,
+    PREDICTED,
+    above,
+    allowance,
+    bare,
+    below,
+    in_range,
+    verdict,
+)
 from rapo.experiments.tasks import Piece
-from rapo.rsd.statistics import by_unit, mean_interval, welch
+from rapo.rsd.statistics import by_unit, mean_interval, paired_interval
 
 
 def method_claims(pieces: Pieces, frames: Frames, methods: pd.DataFrame) -> list[Claim]:
     """Odds ratio, scars, containment, action shift and Corollary 1."""
     of: Rows = {str(row["method"]): row for row in methods.to_dict("records")}
-    several = len(pieces[TWIN]) > 1
     claims = []
     if RAPO in frames:
         odds = by_unit(frames[RAPO], "OddsRatio")
-        near = abs(odds.mean() - ODDS_RATIO) <= 2 * TABLE1[RAPO]["RAG"][1]
+        near = bare(float(odds.mean()), ODDS_RATIO)
         claims.append(
             Claim(
                 "Odds contraction",
                 "RAPO's mean odds ratio in Replay",
                 f"{ODDS_RATIO:.2f}",
                 told(odds),
-                CALIBRATED if near else DIFFERS,
-                f"{'within' if near else 'outside'} two of RAG's stds; the paper gives none",
+                verdict(near),
+                f"{'within' if near else 'not within'} a fifth, {allowance(ODDS_RATIO):.2f}; the "
+                "paper gives no std",
+                CALIBRATED,
             )
         )
     flat = [m for m in of if m != RAPO]
@@ -64,12 +75,13 @@ def method_claims(pieces: Pieces, frames: Frames, methods: pd.DataFrame) -> list
             "Stationary baselines and deformation off in Replay stay near 1",
             "near 1.0",
             ", ".join(f"{m} {of[m]['OddsRatio']:.2f}" for m in flat),
-            HOLDS if near else DIFFERS,
-            "by construction: Replay is sampled from P0" if near else "some kernel is deformed",
+            verdict(near),
+            "Replay is sampled from P0" if near else "some kernel is deformed",
+            CONSTRUCTED,
         )
     )
     if RAPO in frames:
-        claims += [_scar_claim(pieces[RAPO]), *_radius_claims(frames, several)]
+        claims += [_scar_claim(pieces[RAPO]), *_radius_claims(frames)]
     claims += _shift_claims(of)
     changed = {m: row for m, row in of.items() if row["replay"] != "full"}
     unexplained = [m for m, row in changed.items() if row["changed"] == "neither"]
@@ -80,10 +92,11 @@ def method_claims(pieces: Pieces, frames: Frames, methods: pd.DataFrame) -> list
             "Replay changes only through an action shift or a deformed kernel",
             "(i) or (ii)",
             words or "full replay everywhere",
-            DIFFERS if unexplained else HOLDS,
+            verdict(not unexplained),
             f"neither in {', '.join(unexplained)}"
             if unexplained
             else "every other method replays in full",
+            CONSTRUCTED,
         )
     )
     return claims
@@ -99,39 +112,42 @@ def _scar_claim(rapo: Sequence[Piece]) -> Claim:
         "rises, persists",
         f"{ends[0]:.1f} after Exposure, {ends[1]:.1f} after the washout, {ends[2]:.1f} after "
         "Replay",
-        HOLDS if lasting else DIFFERS,
-        "by construction: scars do not decay (delta = 1)" if lasting else "no scars, or they fade",
+        verdict(lasting),
+        "scars do not decay (delta = 1)" if lasting else "no scars, or they fade",
+        CONSTRUCTED,
     )
 
 
-def _radius_claims(frames: Frames, several: bool) -> list[Claim]:
+def _radius_claims(frames: Frames) -> list[Claim]:
     method = CONTROL if CONTROL in frames else BASE
     if method not in frames:
         return []
     free, held = (by_unit(frames[m], "R_c") for m in (method, RAPO))
     paper = CONTAINMENT[1] / CONTAINMENT[0]
-    share = float((held / free).mean())
-    shrinks = welch(held, free).high < 0 if several else share < 1
+    share, gap = float((held / free).mean()), paired_interval(held, free)
+    shrinks = below(gap.difference, gap.high)
     claims = [
         Claim(
             "R2",
             f"The containment radius shrinks, {method} to RAPO",
             f"{CONTAINMENT[0]} to {CONTAINMENT[1]} hops, {paper:.2f} of it",
             f"{free.mean():.1f} to {held.mean():.1f} hops, {told(held / free)} of it",
-            HOLDS if shrinks and share <= 0.75 else DIFFERS,
-            "halved in the paper; at most three quarters counts"
+            verdict(shrinks and bare(share, paper)),
+            f"halved in the paper; a fifth of that, {allowance(paper):.2f}, is allowed"
             if shrinks
             else "the largest distance ever reached hardly falls",
+            CALIBRATED,
         )
     ]
     for name, values, number in zip((method, RAPO), (free, held), CONTAINMENT, strict=True):
-        near = abs(values.mean() - number) <= 0.25 * number
+        near = bare(float(values.mean()), number)
         claims.append(
             Claim(
                 "R2", f"R_c of {name}, in hops", f"{number:.1f}", told(values, 1),
-                HOLDS if near else DIFFERS,
-                f"{'within' if near else 'not within'} a quarter; it depends on graphs and on the "
+                verdict(near),
+                f"{'within' if near else 'not within'} a fifth; it depends on graphs and on the "
                 "size of cascades, which the paper leaves open",
+                CALIBRATED,
             )
         )  # fmt: skip
     return claims
@@ -140,10 +156,11 @@ def _radius_claims(frames: Frames, several: bool) -> list[Claim]:
 def _shift_claims(of: Rows) -> list[Claim]:
     claims = []
     blind = [m for m in ("GE", "DR", "PM-RNN") if m in of]
-    for who, why in (
-        (blind, "they see x alone, and their memory is reset"),
-        ([m for m in (CONTROL,) if m in of], "it sees G and H, which RSD does not reset"),
-    ):
+    for who, why, kind in (
+        (blind, "they see x alone, and their memory is reset", CONSTRUCTED),
+        ([m for m in (CONTROL,) if m in of], "it sees G and H, which RSD does not reset",
+         PREDICTED),
+    ):  # fmt: skip
         if not who:
             continue
         small = all(of[m]["ASD"] <= SHIFTED for m in who)
@@ -153,8 +170,9 @@ def _shift_claims(of: Rows) -> list[Claim]:
                 f"ASD of {', '.join(who)} is near zero",
                 "near zero",
                 ", ".join(f"{m} {of[m]['ASD']:.2f}" for m in who),
-                HOLDS if small else DIFFERS,
+                verdict(small),
                 why,
+                kind,
             )
         )
     if RAPO in of:
@@ -166,8 +184,10 @@ def _shift_claims(of: Rows) -> list[Claim]:
                 "RAPO suppresses with low ASD",
                 "low",
                 f"{shift:.2f}",
-                HOLDS if small and of[RAPO]["replay"] == "suppressed" else DIFFERS,
-                f"its policy under P0, with the shift alone: {alone} replay",
+                verdict(small and of[RAPO]["replay"] == "suppressed"),
+                f"at most {LOW_SHIFT:g} counts; its policy under P0, with the shift alone: {alone} "
+                "replay",
+                PREDICTED,
             )
         )
     return claims
@@ -176,15 +196,15 @@ def _shift_claims(of: Rows) -> list[Claim]:
 def compounding_claim(depth: pd.DataFrame) -> Claim:
     """Whether the contraction of one step compounds over steps."""
     found = mean_interval(depth["depth"].to_numpy())
-    lower = found.mean if np.isnan(found.low) else found.low
     return Claim(
         "Lemma 1",
         "The contraction compounds over steps: mass falls by more than one step's factor",
         "exponential attenuation",
         f"sensitive mass {told(depth['mass_ratio'])} of the P0 twin's, one step "
         f"{told(depth['one_step'])}: its power {told(depth['depth'], 1)}",
-        HOLDS if lower > 1 else DIFFERS,
+        verdict(above(found.mean, found.low, 1.0)),
         "a power above 1 compounds; new seeds at every step keep it from growing",
+        PREDICTED,
     )
 
 
@@ -203,11 +223,14 @@ def activity_claims(pieces: Pieces, frames: Frames) -> list[Claim]:
 
     reach = kept("reach_replay").mean()
     claims = []
-    for name, word, why in (
-        ("injected_replay", "injection rate", "seeds asked for a step, from the action law"),
-        ("served_replay", "served injections", "seeds that pass the gate, which the reward counts"),
+    for name, word, why, kind in (
+        ("injected_replay", "injection rate", "seeds asked for a step, from the action law",
+         PREDICTED),
+        ("served_replay", "served injections", "seeds that pass the gate, which the reward counts",
+         CALIBRATED),
         ("breadth_replay", "breadth", "nodes active at least once in the Replay of any episode: "
-         f"many episodes reach almost all of them once, while mean reach is {reach:.2f} of GE's"),
+         f"many episodes reach almost all of them once, while mean reach is {reach:.2f} of GE's",
+         PREDICTED),
     ):  # fmt: skip
         share = kept(name)
         if share.isna().all():
@@ -219,36 +242,40 @@ def activity_claims(pieces: Pieces, frames: Frames) -> list[Claim]:
                 f"RAPO keeps the {word} of GE in Replay",
                 f"{low:.0%} to {high:.0%}",
                 told(share),
-                HOLDS if share.mean() >= low else DIFFERS,
+                verdict(in_range(float(share.mean()), ACTIVITY_KEPT)),
                 why + (": more than the paper's" if share.mean() > high else ""),
+                kind,
             )
         )
     inside, outside, going = kept("inside_replay"), kept("outside_replay"), sustained(pieces[RAPO])
     less = mean_interval((outside - inside).to_numpy(float))
-    local = less.mean > 0 and not less.low <= 0
     claims.append(
         Claim(
             "Stagnation",
             "Suppression is localised: more is kept outside V_sens than inside",
             "localised",
             f"outside {told(outside)} of GE's, inside {told(inside)}",
-            HOLDS if local else DIFFERS,
+            verdict(above(less.mean, less.low)),
             "Replay, graph by graph",
+            CALIBRATED,
         )
     )
-    lasts = going >= SUSTAINED and outside.mean() >= ACTIVITY_KEPT[0]
+    kept_up = float(outside.mean())
+    lasts = going >= SUSTAINED and in_range(kept_up, ACTIVITY_KEPT)
     claims.append(
         Claim(
             "Stagnation",
             "Propagation outside V_sens is sustained",
             f"sustained; activity at {ACTIVITY_KEPT[0]:.0%} to {ACTIVITY_KEPT[1]:.0%}",
             f"{told(outside)} of GE's; second half of Replay over first {going:.2f}",
-            HOLDS if lasts else DIFFERS,
+            verdict(lasts),
             "it goes on to the end"
             if lasts
             else "it dies out"
             if going < SUSTAINED
-            else "it goes on to the end, but lower: stimuli seed V_sens, so less spills over",
+            else "it goes on to the end, but "
+            + ("higher" if kept_up > ACTIVITY_KEPT[1] else "lower"),
+            CALIBRATED,
         )
     )
     return claims

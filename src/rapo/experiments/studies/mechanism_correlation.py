@@ -14,12 +14,11 @@ import pandas as pd
 from rapo.experiments.paper import ODDS_RAG_CORRELATION
 from rapo.experiments.presets import Preset
 from rapo.experiments.studies.mechanism_measures import RAPO, TWIN, Frames
-from rapo.experiments.studies.section import DIFFERS, HOLDS, Claim
+from rapo.experiments.studies.section import Claim
+from rapo.experiments.studies.verdicts import CALIBRATED, correlates, verdict
 from rapo.experiments.tasks import Evaluate
 from rapo.rsd.statistics import by_unit, correlation
 
-GOAL = 0.8
-"""Correlation that counts as the paper's."""
 REPEATS = 20
 """Times the episodes of Table 1 that tell a stimulus' own RAG from chance."""
 METRICS = ("RAG", "AUC_R", "SM_R")
@@ -130,8 +129,9 @@ def correlation_claims(found: pd.DataFrame) -> list[Claim]:
                 f"{ODDS_RAG_CORRELATION:.2f}, p < 1e-5",
                 f"{row['r']:.2f} [{row['low']:.2f}, {row['high']:.2f}], p = {row['p']:.1e}, "
                 f"n = {row['n']:.0f}",
-                HOLDS if row["r"] >= GOAL else DIFFERS,
+                verdict(correlates(row["r"], ODDS_RAG_CORRELATION)),
                 words,
+                CALIBRATED,
             )
         )
     return claims

@@ -10,12 +10,11 @@ import numpy.typing as npt
 import pandas as pd
 
 from rapo.cascade.setting import EXPOSURE, PHASES, REPLAY
+from rapo.experiments.studies.verdicts import FULL
 from rapo.experiments.tasks import Piece
 from rapo.rsd.statistics import by_unit, mean_interval
 
 RAPO, BASE, CONTROL, TWIN = "RAPO", "GE", "PM-ST", "P0-twin"
-MARGIN = 0.15
-"""A mean ratio within this of 1 is full replay, as in R1 and R3."""
 SHIFTED = 0.05
 """ASD above which the actions count as shifted."""
 LOW_SHIFT = 0.1
@@ -86,15 +85,15 @@ def injected(frame: pd.DataFrame, rates: Sequence[float], phase: int) -> pd.Seri
 def verdict_of(ratios: Sequence[npt.ArrayLike]) -> str:
     """`suppressed`, `amplified` or `full` replay, from ratios (graphs,) of several metrics.
 
-    A mean has to be further than `MARGIN` from 1 and, with several graphs, its interval has to
+    A mean has to be further than `FULL` from 1 and, with several graphs, its interval has to
     leave 1 out.
     """
     words = {"full"}
     for values in ratios:
         found = mean_interval(values)
-        if found.mean < 1 - MARGIN and not found.high >= 1:
+        if found.mean < 1 - FULL and not found.high >= 1:
             words.add("suppressed")
-        elif found.mean > 1 + MARGIN and not found.low <= 1:
+        elif found.mean > 1 + FULL and not found.low <= 1:
             words.add("amplified")
     return next(word for word in ("suppressed", "amplified", "full") if word in words)
 

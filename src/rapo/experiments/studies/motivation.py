@@ -10,13 +10,18 @@ import pandas as pd
 
 from rapo.cascade.setting import AGGRESSIVE, DECAY, EXPOSURE, REPLAY
 from rapo.experiments.presets import Preset
-from rapo.experiments.studies.section import DIFFERS, HOLDS, Claim, Section, Store
+from rapo.experiments.studies.section import Claim, Section, Store
+from rapo.experiments.studies.verdicts import (
+    CALIBRATED,
+    CONSTRUCTED,
+    full_replay,
+    side,
+    verdict,
+)
 from rapo.experiments.tasks import Evaluate
 from rapo.experiments.throttle import UNTHROTTLED, Throttle, ThrottledRun, run_throttled
 
 EPISODES = 64
-FULL = 0.85
-"""Share of Exposure's peak from which the cascade counts as back, as in R3."""
 BIN = 10
 """Steps that a point of the figure averages over."""
 
@@ -163,7 +168,7 @@ def _claims(summary: pd.DataFrame) -> list[Claim]:
     reset, carried = (of[f"P0, {name}"] for name in (RESET, CARRIED))
     free, deformed = of[f"P0, {FREE}"], of[f"deformed, {CARRIED}"]
     throttles = reset["late_exposure"] < 0.9 * free["late_exposure"]
-    back = min(reset["peak_ratio"], carried["peak_ratio"]) >= FULL
+    back = full_replay([reset["peak_ratio"], carried["peak_ratio"]])
     return [
         Claim(
             "Section 1",
@@ -171,20 +176,22 @@ def _claims(summary: pd.DataFrame) -> list[Claim]:
             "replay under a stationary kernel",
             f"peak {reset['peak_ratio']:.2f} of Exposure's, {carried['peak_ratio']:.2f} with the "
             "penalty carried on",
-            HOLDS if throttles and back else DIFFERS,
+            verdict(throttles and back),
             f"throttled in Exposure to {reset['late_exposure'] / free['late_exposure']:.0%} of the "
             f"reach; {carried['forgotten']:.0%} of episodes forgot in the washout"
             if throttles
             else "the penalty does not throttle",
+            CONSTRUCTED,
         ),
         Claim(
             "Section 1",
             "The same controller in front of a kernel with memory does not see it again",
             "suppressed",
             f"peak {deformed['peak_ratio']:.2f} of Exposure's",
-            HOLDS if deformed["peak_ratio"] < FULL else DIFFERS,
+            verdict(side(deformed["peak_ratio"]) == "suppressed"),
             "scars outlast the penalty; the controller is aggressive for "
             f"{1 - deformed['throttled_replay']:.0%} of Replay",
+            CALIBRATED,
         ),
     ]
 

@@ -12,8 +12,6 @@ import pandas as pd
 from rapo.experiments.presets import Preset
 from rapo.experiments.tasks import Evaluate, Piece, read_piece
 
-HOLDS, DIFFERS, CALIBRATED = "holds", "differs", "holds (calibrated)"
-
 
 @dataclass(frozen=True)
 class Claim:
@@ -27,9 +25,11 @@ class Claim:
     ours: str
     """Ours, with an interval."""
     verdict: str
-    """`holds`, `holds (calibrated)` or `differs`."""
+    """`holds` or `differs`, by the rules of `verdicts`."""
     why: str
     """One line."""
+    kind: str
+    """`predicted`, `calibrated` or `by construction`."""
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,14 @@ import pandas as pd
 from rapo.experiments.paper import SIZES_REDUCTION, SIZES_UTILITY
 from rapo.experiments.presets import Preset
 from rapo.experiments.studies.graph_means import FEW
-from rapo.experiments.studies.section import DIFFERS, HOLDS, Claim, Section, Store
+from rapo.experiments.studies.section import Claim, Section, Store
+from rapo.experiments.studies.verdicts import (
+    CALIBRATED,
+    PREDICTED,
+    full_replay,
+    in_range,
+    verdict,
+)
 from rapo.experiments.tasks import Evaluate
 from rapo.rsd.statistics import MeanInterval, by_unit, mean_interval
 
@@ -123,20 +130,23 @@ def _cell(told: MeanInterval, name: str) -> str:
 
 def _claims(found: dict[int, dict[str, MeanInterval]]) -> list[Claim]:
     claims = [
-        _range_claim("Replay reduction over sizes", "reduction", SIZES_REDUCTION, found),
-        _range_claim("Task utility over sizes", "utility", SIZES_UTILITY, found),
+        _range_claim(
+            "Replay reduction over sizes", "reduction", SIZES_REDUCTION, found, CALIBRATED
+        ),
+        _range_claim("Task utility over sizes", "utility", SIZES_UTILITY, found, PREDICTED),
     ]
     rag = {n: row["RAG_PM-ST"].mean for n, row in found.items()}
     far = max(rag, key=lambda n: np.nan_to_num(abs(rag[n] - 1), nan=np.inf))
-    near = abs(rag[far] - 1) <= 0.15
+    full = full_replay(list(rag.values()))
     claims.append(
         Claim(
             "Sizes",
             "PM-ST replays in full at every size",
             "RAG ≈ 1.0 (250 nodes)",
             ", ".join(f"{n}: {value:.2f}" for n, value in rag.items()),
-            HOLDS if near else DIFFERS,
-            "within 0.15 of 1 at every size" if near else f"{far} nodes are furthest from 1",
+            verdict(full),
+            "within 0.15 of 1 at every size" if full else f"{far} nodes are furthest from 1",
+            PREDICTED,
         )
     )
     return claims
@@ -147,10 +157,11 @@ def _range_claim(
     name: str,
     ends: tuple[float, float],
     found: dict[int, dict[str, MeanInterval]],
+    kind: str,
 ) -> Claim:
     """Whether the mean of every size, in whole percent, lies in the paper's range."""
     means = {n: row[name].mean for n, row in found.items()}
-    out = {n: m for n, m in means.items() if not ends[0] <= round(m, 2) <= ends[1]}
+    out = {n: m for n, m in means.items() if not in_range(m, ends)}
     touching = [n for n in out if found[n][name].low <= ends[1] and found[n][name].high >= ends[0]]
     why = "the mean of every size is in the range"
     if out:
@@ -163,8 +174,9 @@ def _range_claim(
         _percent(ends),
         f"{_percent((min(means.values()), max(means.values())))}: "
         + ", ".join(f"{n}: {_cell(row[name], name)}" for n, row in found.items()),
-        DIFFERS if out else HOLDS,
+        verdict(not out),
         why,
+        kind,
     )
 
 

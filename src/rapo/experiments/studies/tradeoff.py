@@ -11,8 +11,7 @@ import pandas as pd
 from rapo.experiments.paper import DIMINISHING_W_H, METRICS, ODDS_RAG_CORRELATION, TABLE1
 from rapo.experiments.presets import Preset
 from rapo.experiments.studies.graph_means import mean_of, told, unit_means
-from rapo.experiments.studies.mechanism_correlation import GOAL
-from rapo.experiments.studies.section import DIFFERS, HOLDS, Claim, Section, Store
+from rapo.experiments.studies.section import Claim, Section, Store
 from rapo.experiments.studies.tradeoff_figures import pareto_figure, tuning_figure, w_H_figure
 from rapo.experiments.studies.tradeoff_points import (
     DEFAULT,
@@ -26,6 +25,15 @@ from rapo.experiments.studies.tradeoff_points import (
     shields,
     tau_sweep,
     unique,
+)
+from rapo.experiments.studies.verdicts import (
+    CALIBRATED,
+    PREDICTED,
+    above,
+    correlates,
+    full_replay,
+    verdict,
+    within_stds,
 )
 from rapo.experiments.tasks import Evaluate
 from rapo.rsd.statistics import correlation, mean_interval, paired_interval
@@ -212,7 +220,7 @@ def bend(curve: pd.DataFrame) -> str:
 def _positive(values: pd.Series) -> bool:
     """Whether the interval over graphs lies above 0; of one graph the value."""
     found = mean_interval(values)
-    return bool((found.mean if np.isnan(found.low) else found.low) > 0)
+    return above(found.mean, found.low)
 
 
 def _covers_zero(values: pd.Series) -> bool:
@@ -236,8 +244,9 @@ def _w_H_claims(points: Sequence[Point], means: Means) -> list[Claim]:
             f"diminishing beyond w_H ≈ {DIMINISHING_W_H}",
             f"RAG falls by {told(gained, 3)} a unit of w_H below {at:g}, by "
             f"{told(gained_above, 3)} above, {told(flatter, 3)} less",
-            HOLDS if _positive(gained) and _positive(flatter) else DIFFERS,
+            verdict(_positive(gained) and _positive(flatter)),
             f"from {curve.index[0]:g} to {curve.index[-1]:g} at eta {DEFAULT.eta:g}; {bend(curve)}",
+            PREDICTED,
         ),
         Claim(
             "Trade-off",
@@ -245,9 +254,10 @@ def _w_H_claims(points: Sequence[Point], means: Means) -> list[Claim]:
             "more return lost than RAG gained",
             f"above {at:g} a unit of w_H costs {told(lost_above, 3)} ReplayRet and takes "
             f"{told(gained_above, 3)} off RAG; lost less gained {told(excess, 3)}",
-            HOLDS if _positive(excess) else DIFFERS,
+            verdict(_positive(excess)),
             ("not decided: the interval covers 0; " if _covers_zero(excess) else "")
             + f"below {at:g} it costs {told(lost, 3)} and takes {told(gained, 3)}",
+            PREDICTED,
         ),
     ]
 
@@ -267,8 +277,9 @@ def _claims(groups: Groups, means: Means) -> list[Claim]:
                 f"RAG {paper['RAG'][0]:.2f} at ReplayRet {paper['ReplayRet'][0]:.2f}",
                 f"RAG {told(found['PM-ST']['RAG'])} at ReplayRet "
                 f"{told(found['PM-ST']['ReplayRet'])}",
-                HOLDS if rag >= 0.85 and kept >= 0.9 else DIFFERS,
-                "RAG at least 0.85 and ReplayRet at least 0.90 are asked for",
+                verdict(full_replay([rag]) and within_stds(kept, *paper["ReplayRet"])),
+                "RAG within 0.15 of 1 and ReplayRet within two of the paper's stds",
+                CALIBRATED,
             )
         )
     return claims
@@ -293,9 +304,10 @@ def _odds_claims(points: Sequence[Point], means: Means) -> list[Claim]:
             "OddsRatio goes with RAG across the constants of the sweeps",
             f"{ODDS_RAG_CORRELATION:.2f}, p < 1e-5",
             f"{across.r:.2f} over the means of n = {across.n} choices of w_H, eta and tau",
-            HOLDS if across.r >= GOAL else DIFFERS,
+            verdict(correlates(across.r, ODDS_RAG_CORRELATION)),
             "not the number within one setting: with each choice's mean taken off, "
             f"{left} over graphs",
+            CALIBRATED,
         )
     ]
 
@@ -325,9 +337,10 @@ def _dominance(groups: Groups, means: Means) -> list[Claim]:
             "Pareto-like curve",
             f"{len(ours) - len(beaten)} of {len(ours)} points of RAPO are beaten by none in RAG "
             "and ReplayRet at once",
-            HOLDS if not beaten else DIFFERS,
+            verdict(not beaten),
             f"the lowest RAG without deformation is {lowest}'s {others[lowest][0]:.2f}"
             if not beaten
             else "; ".join(f"{name} beats {point}" for point, name in list(beaten.items())[:3]),
+            PREDICTED,
         )
     ]

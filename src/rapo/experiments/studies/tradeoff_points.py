@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import pandas as pd
 
 from rapo.agents.methods import SHIELD_THRESHOLD
+from rapo.cascade.setting import Setting
 from rapo.core.params import FieldParams
 from rapo.experiments.presets import Preset
 from rapo.experiments.studies.graph_means import retrained
@@ -16,7 +17,7 @@ from rapo.experiments.tasks import Evaluate
 BASELINES = ("GE", "DR", "PM-ST", "PM-RNN", "Shield-UM")
 TITLES = {"RAG": "RAG", "AUC_R": "AUC-R", "SM_R": "SM-R", "ReplayRet": "ReplayRet",
           "OddsRatio": "OddsRatio"}  # fmt: skip
-DEFAULT = FieldParams()
+DEFAULT = Setting.default().params
 
 
 Means = dict[tuple[Evaluate, ...], pd.DataFrame]
@@ -38,15 +39,15 @@ class Point:
 Groups = dict[str, list[Point]]
 
 
-def changes_of(params: FieldParams) -> tuple[tuple[str, float], ...]:
-    """What differs from the default, so that the default point is Table 1's evaluation."""
-    mine, other = params.to_dict(), DEFAULT.to_dict()
+def changes_of(params: FieldParams, base: FieldParams) -> tuple[tuple[str, float], ...]:
+    """What differs from the preset's, so that its own point is Table 1's evaluation."""
+    mine, other = params.to_dict(), base.to_dict()
     return tuple((name, float(mine[name])) for name in mine if mine[name] != other[name])
 
 
 def under(preset: Preset, params: FieldParams, seeds: Sequence[int]) -> tuple[Evaluate, ...]:
     """RAPO's trained policy under other constants of the fields."""
-    changed = changes_of(params)
+    changed = changes_of(params, preset.params)
     label = "-".join(["RAPO", *(f"{name}{value:g}" for name, value in changed)]) if changed else ""
     return tuple(preset.evaluation("RAPO", s, params=changed, label=label) for s in seeds)
 
@@ -59,9 +60,9 @@ def shield_evaluations(preset: Preset, threshold: float) -> tuple[Evaluate, ...]
 
 def grid(preset: Preset) -> list[Point]:
     """w_H x eta at the default tau, the default among them."""
-    values = [replace(DEFAULT, w_H=w, eta=e) for e in preset.eta for w in preset.w_H]
-    if DEFAULT not in values:
-        values.append(DEFAULT)
+    values = [replace(preset.params, w_H=w, eta=e) for e in preset.eta for w in preset.w_H]
+    if preset.params not in values:
+        values.append(preset.params)
     return [
         Point("RAPO", f"w_H {p.w_H:g}, eta {p.eta:g}", under(preset, p, preset.sweep_seeds), p)
         for p in values
@@ -70,7 +71,7 @@ def grid(preset: Preset) -> list[Point]:
 
 def tau_sweep(preset: Preset) -> list[Point]:
     """Tau at the default w_H and eta."""
-    values = [replace(DEFAULT, tau=tau) for tau in preset.tau]
+    values = [replace(preset.params, tau=tau) for tau in preset.tau]
     return [Point("tau", f"tau {p.tau:g}", under(preset, p, preset.sweep_seeds), p) for p in values]
 
 
@@ -78,10 +79,11 @@ def checks(preset: Preset) -> list[tuple[FieldParams, Point, Point]]:
     """Constants, RAPO's policy evaluated under them, and one trained under them; same graphs."""
     if not preset.retrained:
         return []
-    values = [DEFAULT, *(replace(DEFAULT, **{name: v}) for name, v in preset.retrained)]
+    own = preset.params
+    values = [own, *(replace(own, **{name: v}) for name, v in preset.retrained)]
     pairs = []
     for p in values:
-        name = " ".join(f"{k} {v:g}" for k, v in changes_of(p)) or "default"
+        name = " ".join(f"{k} {v:g}" for k, v in changes_of(p, own)) or "default"
         trained = retrained(preset, params=p)
         pairs.append((
             p,

@@ -1,0 +1,55 @@
+"""Greedy on psi: the action that the gate lets most of through, now."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from rapo.cascade.setting import ACTIONS
+from rapo.core.deformation import conductance
+from rapo.envs.vector import GraphDiffusionVectorEnv
+
+Float = npt.NDArray[np.floating[Any]]
+
+
+class GreedyPolicy:
+    """Looks at the present fields and picks the action with the largest served injections.
+
+    `S_a = sum_v b_v psi_v / (b_v psi_v + 1 - b_v)` is the reward of this step but for what is
+    active outside V_sens; what it does to later steps is not asked. Of equal actions the first.
+    Nothing is learned: it is told the stimulus, the injection rates and psi, which no method of
+    the paper sees.
+    """
+
+    def __init__(self) -> None:
+        self._env: GraphDiffusionVectorEnv | None = None
+
+    def watch(self, env: GraphDiffusionVectorEnv) -> None:
+        """Look at the episodes of `env` from now on."""
+        if env.engine.scope.kind != "full":
+            raise ValueError(
+                f"greedy looks at a kernel that is deformed everywhere, got {env.engine.scope}"
+            )
+        self._env = env
+
+    def reset(self, episodes: int, seed: int) -> None:
+        """It remembers nothing."""
+
+    def act(self, x: Float, draws: Float) -> tuple[npt.NDArray[np.int64], Float]:
+        """Actions (E,) and their law (E, 3); observations and draws are not looked at."""
+        actions = self.served().argmax(axis=1)
+        return actions, np.eye(len(ACTIONS))[actions]
+
+    def served(self) -> npt.NDArray[np.float64]:
+        """(E, 3) expected served injections of every action, the stimulus taken as on."""
+        if self._env is None:
+            raise ValueError("greedy watches no environment yet; call watch(env) first")
+        engine = self._env.engine
+        z = engine.stimulus - 1
+        psi = conductance(engine.G, engine.H, engine.params)
+        regions = engine.regions[engine.graph.support[z]]  # (E, k)
+        rate = engine.rates[z].astype(np.float64)  # (E, 3, k)
+        passed = rate * np.take_along_axis(psi, regions, axis=1)[:, None, :]
+        return np.asarray((passed / (passed + 1 - rate)).sum(axis=2))

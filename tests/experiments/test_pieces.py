@@ -1,0 +1,135 @@
+"""Pieces on disk: what comes back, how small they are, and how damage is told."""
+
+import json
+import sys
+
+import numpy as np
+import pytest
+
+from rapo.agents.train_config import TrainConfig
+from rapo.experiments import pieces
+from rapo.experiments.pieces import existing, read_content, rounded, write_piece
+from rapo.experiments.tasks import Evaluate, Train, read_piece
+
+TASK = Evaluate(Train(TrainConfig(method="GE", nodes=40)), "GE", episodes=20)
+
+
+def content(seed=0):
+    """As long as the paper's: 60 columns of 20 episodes, 14 curves of 120 bins."""
+    rng = np.random.default_rng(seed)
+    named = ("RAG", "AUC_R", "SM_R", "ReplayReturn", "OddsRatio")
+    episodes = {"episode": np.arange(20), "seed": 2**40 + np.arange(20)}
+    episodes |= {name: rng.gamma(2.0, size=20) for name in named}
+    episodes |= {f"more{i}": rng.normal(size=20) for i in range(50)}
+    curves = {f"curve{i}": np.cumsum(rng.normal(size=120)) for i in range(14)}
+    return {"key": TASK.key, "seconds": 1.5, "training": {"steps": 7}, "shield": None,
+            "words": 'äöü "x" \n', "episodes": episodes, "curves": curves}  # fmt: skip
+
+
+def test_what_is_written_comes_back(tmp_path):
+    told = content()
+    told["curves"]["gaps"] = [None, 1.0, np.nan, 2.5e-7]
+    path = tmp_path / "pieces" / "a.b-0.5.parquet"
+    write_piece(path, told)
+    assert [p.name for p in path.parent.iterdir()] == [path.name]
+    found = read_content(path)
+    assert {k: v for k, v in found.items() if k not in pieces.PARTS} == {
+        k: v for k, v in told.items() if k not in pieces.PARTS
+    }
+    assert found["episodes"]["seed"] == (2**40 + np.arange(20)).tolist()  # whole numbers exactly
+    for name in ("RAG", "more3"):
+        expected = [float(f"{v:.6g}") for v in told["episodes"][name]]
+        assert found["episodes"][name] == expected
+    assert np.allclose(found["curves"]["curve3"], told["curves"]["curve3"], rtol=5e-5, atol=0)
+    gaps = found["curves"]["gaps"]
+    assert np.isnan(gaps[0]) and np.isnan(gaps[2]) and gaps[3] == pytest.approx(2.5e-7, rel=5e-5)
+    assert list(found["episodes"]) == list(told["episodes"])
+
+
+def test_a_piece_is_small(tmp_path):
+    """Against its JSON with as many digits, of numbers that are all chance."""
+    path = tmp_path / "a.parquet"
+    write_piece(path, content())
+    assert path.stat().st_size < 0.4 * len(json.dumps(read_content(path)))
+
+
+def test_six_digits_are_those_that_are_printed():
+    rng = np.random.default_rng(1)
+    values = rng.normal(size=2000) * 10.0 ** rng.integers(-9, 12, 2000)
+    assert rounded(values, 6).tolist() == [float(f"{v:.6g}") for v in values]
+
+
+def test_pieces_of_version_0_1_are_read(tmp_path):
+    told = {
+        **content(),
+        "episodes": {k: v.tolist() for k, v in content()["episodes"].items()},
+        "curves": {},
+    }
+    path = TASK.piece(tmp_path)
+    path.parent.mkdir()
+    path.with_suffix(".json").write_text(json.dumps(told))
+    assert TASK.done(tmp_path) and existing(path) == path.with_suffix(".json")
+    old = read_piece(TASK, tmp_path).frame
+    assert len(old) == 20
+    told["episodes"]["RAG"] = [0.5] * 20
+    write_piece(path, told)  # the present format comes first
+    assert (read_piece(TASK, tmp_path).frame["RAG"] == 0.5).all() and not (old["RAG"] == 0.5).all()
+
+
+def other_table(path):
+    from pyarrow import parquet, table
+
+    parquet.write_table(table({"a": [1, 2]}), path)
+
+
+def no_metadata(path):
+    from pyarrow import parquet
+
+    parquet.write_table(parquet.read_table(path).replace_schema_metadata(None), path)
+
+
+def fewer(path):
+    told = read_content(path)
+    told["episodes"] = {name: column[:-1] for name, column in told["episodes"].items()}
+    write_piece(path, told)
+
+
+def lacking(path):
+    told = read_content(path)
+    del told["episodes"]["SM_R"]
+    write_piece(path, told)
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda path: path.write_bytes(path.read_bytes()[:-30]),
+        lambda path: path.write_bytes(path.read_bytes()[:100]),
+        lambda path: path.write_bytes(b""),
+        lambda path: path.write_bytes(b"PAR1" * 50),
+        lambda path: path.write_bytes(b"x".join(path.read_bytes()[i : i + 99] for i in (0, 100))),
+        lambda path: path.write_text("{}"),
+        other_table, no_metadata, fewer, lacking,
+    ],
+)  # fmt: skip
+def test_damage_is_named_with_the_remedy(tmp_path, damage):
+    path = TASK.piece(tmp_path)
+    write_piece(path, content())
+    damage(path)
+    with pytest.raises(ValueError, match="is damaged") as caught:
+        read_piece(TASK, tmp_path)
+    assert str(path) in str(caught.value) and "remove it and run again" in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_without_pyarrow_the_remedy_is_told_and_nothing_is_called_damaged(tmp_path, monkeypatch):
+    write_piece(TASK.piece(tmp_path), content())
+    monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)
+    for call in (
+        lambda: write_piece(tmp_path / "new.parquet", content()),
+        lambda: read_piece(TASK, tmp_path),
+    ):
+        with pytest.raises(ValueError, match=r"rapo\[studies\]") as caught:
+            call()
+        assert "damaged" not in str(caught.value)
+    assert not (tmp_path / "new.parquet").exists()

@@ -1,0 +1,73 @@
+"""Presets: seeds of the optimiser, what a manifest gives back, what a run costs."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from rapo.experiments import cost
+from rapo.experiments.presets import PAPER, PRESETS, QUICK, Preset
+from rapo.experiments.reproduce import chosen_studies, missing_pieces, study
+from rapo.experiments.schedule import needed
+from rapo.experiments.tasks import Train
+
+RESULTS = Path(__file__).parents[2] / "results" / "paper"
+
+
+def test_graphs_have_optimiser_seeds_of_their_own_shared_by_methods():
+    configs = {m: [PAPER.config(m, g) for g in range(10)] for m in ("GE", "RAPO")}
+    assert len({c.seed for c in configs["RAPO"]}) == 10
+    assert [c.seed for c in configs["GE"]] == [c.seed for c in configs["RAPO"]]
+    guard = PAPER.policy("Shield-UM", 3)
+    assert guard.ge == Train(configs["GE"][3]) and guard.rapo == Train(configs["RAPO"][3])
+
+
+@pytest.mark.parametrize("preset", PRESETS.values(), ids=lambda p: p.name)
+def test_a_manifest_gives_the_preset_back(preset):
+    assert Preset.from_dict(json.loads(json.dumps(preset.to_dict()))) == preset
+
+
+def test_a_manifest_keeps_what_has_changed_since():
+    other = replace(
+        QUICK, setting=QUICK.setting.replace(budget=0.4), params=replace(QUICK.params, psi_min=0.2)
+    )
+    back = Preset.from_dict(json.loads(json.dumps(other.to_dict())))
+    assert back == other
+    config = back.config("RAPO", 1)
+    assert (config.setting.budget, config.params.psi_min) == (0.4, 0.2)
+
+
+def test_before_there_were_seeds_per_graph_all_were_0():
+    values = QUICK.to_dict()
+    del values["seed_per_graph"], values["literal_seeds"]
+    old = Preset.from_dict(values)
+    assert old.config("GE", 2).seed == 0 and old.literal_seeds == PAPER.literal_seeds
+
+
+@pytest.mark.skipif(not (RESULTS / "manifest.json").exists(), reason="a source without results")
+def test_the_committed_results_are_found_by_their_manifest():
+    """Fails if a config gained a value that `tasks.ADDED` does not know."""
+    preset = Preset.from_dict(json.loads((RESULTS / "manifest.json").read_text())["config"])
+    for name in ("table1", "table-a1", "sizes", "tradeoff", "ablations", "mechanism"):
+        assert missing_pieces(name, preset, RESULTS) == [], name
+
+
+def test_the_paper_is_affordable(tmp_path):
+    """One-thread hours of `reproduce all --preset paper`."""
+    goals = [task for name in chosen_studies("all") for task in study(name).plan(PAPER)]
+    tasks = needed(goals, tmp_path)
+    assert 4 < cost.hours(tasks) <= 14
+    assert len(PAPER.size_seeds) == 10
+
+
+def test_cost_by_hand():
+    mlp, gru = (Train(PAPER.config(m, 0, steps=20_480)) for m in ("GE", "PM-RNN"))
+    assert cost.seconds(mlp) == pytest.approx(20_480 / 13_000)
+    assert cost.seconds(gru) > 2 * cost.seconds(mlp)
+    one = PAPER.evaluation("RAPO", 0)
+    assert cost.seconds(PAPER.evaluation("Shield", 0)) > 10 * cost.seconds(one)
+    assert cost.seconds(replace(one, episodes=400)) == pytest.approx(20 * cost.seconds(one))
+    assert cost.hours([one, one, mlp]) * 3600 == pytest.approx(
+        cost.seconds(one) + cost.seconds(mlp)
+    )
