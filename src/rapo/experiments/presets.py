@@ -59,7 +59,7 @@ class Preset:
     """Whether the seed of the optimiser is that of the graph, or 0 on all of them."""
     ppo: PPOConfig = field(default_factory=PPOConfig)
     setting: Setting = field(default_factory=Setting.default)
-    params: FieldParams = field(default_factory=FieldParams)
+    params: FieldParams = field(default_factory=lambda: Setting.default().params)
 
     def config(self, method: str, graph_seed: int, **changes: Any) -> TrainConfig:
         """The training of one method on one graph of the main size."""
