@@ -319,18 +319,18 @@ def calibrate(
     out: Annotated[Path, typer.Option(help="Folder of the search log; a cut search goes on.")] = (
         Path("results/calibration")
     ),
-    points: Annotated[int, typer.Option(help="Sobol points, a power of 2.")] = 32,
-    rounds: Annotated[int, typer.Option(help="Times the search closes in on the best.")] = 4,
-    around: Annotated[int, typer.Option(help="Points of each such round.")] = 40,
+    points: Annotated[int, typer.Option(help="Sobol points, a power of 2.")] = 64,
+    rounds: Annotated[int, typer.Option(help="Generations of children of the best.")] = 14,
+    around: Annotated[int, typer.Option(help="Children of each.")] = 48,
     finalists: Annotated[int, typer.Option(help="Settings tried with trained policies.")] = 2,
-    steps: Annotated[str, typer.Option(help="Training steps of each.")] = "2e5",
+    steps: Annotated[str, typer.Option(help="Training steps of each.")] = "8e5",
     jobs: Annotated[int | None, typer.Option(help="Processes; default all cores.")] = None,
     write: Annotated[
         bool, typer.Option("--write", help="Write the choice into the package's setting.toml.")
     ] = False,
 ) -> None:
     """Choose what the paper leaves open, on calibration graphs only."""
-    from rapo.experiments.calibrate import calibrate_from_words
+    from rapo.experiments.calibration.command import calibrate_from_words
 
     with _stoppable(f"the same command goes on with what is in {out}"):
         calibrate_from_words(

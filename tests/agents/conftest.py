@@ -1,11 +1,16 @@
 """Fixtures of the agents' tests: trainings of a second on a small graph."""
 
+import sys
+from pathlib import Path
+
 import pytest
 
 from rapo.agents.config import PPOConfig
 from rapo.agents.train import train
 from rapo.agents.train_config import TrainConfig
 from rapo.cascade.setting import Setting
+
+sys.path.insert(0, str(Path(__file__).parent))  # for what several tests here share
 
 
 @pytest.fixture(scope="session")

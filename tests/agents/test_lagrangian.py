@@ -12,8 +12,8 @@ from rapo.agents.lagrangian import Constraint, Duals
 from rapo.agents.ppo import PPO
 
 
-def constraint(budget=0.5, *, reference=1.0, decay=0.0, name="harm"):
-    return Constraint(name, "cost", reference=reference, budget=budget, decay=decay)
+def constraint(budget=0.5, *, reference=1.0, decay=0.0, name="harm", **options):
+    return Constraint(name, "cost", reference=reference, budget=budget, decay=decay, **options)
 
 
 def duals(*budgets, lr=0.1, start=1.0, cap=10.0):
@@ -47,10 +47,17 @@ def test_the_weighed_advantage_is_the_lagrangian_over_its_total_weight():
     assert np.array_equal(free.weigh(advantage[..., :1]), advantage[..., 0])
 
 
-@pytest.mark.parametrize("budget", [0, 0.0, -0.5, float("nan"), float("inf")])
+@pytest.mark.parametrize("budget", [-0.5, float("nan"), float("inf")])
 def test_bad_budgets_are_named(budget):
-    with pytest.raises(ValueError, match=f"budget must be a positive share.*got {budget!r}"):
+    with pytest.raises(ValueError, match=f"budget must be a share >= 0.*got {budget!r}"):
         constraint(budget)
+
+
+def test_without_a_budget_a_dual_rises_by_the_cost_itself():
+    dual = duals(0.0, start=0.0)
+    dual.ascend(np.array([0.7]))
+    dual.ascend(np.array([0.2]))
+    assert dual.values.tolist() == pytest.approx([0.1 * 0.9])
 
 
 @pytest.mark.parametrize("reference", [-1.0, float("nan"), float("inf")])
@@ -59,10 +66,17 @@ def test_bad_references_are_named(reference):
         constraint(reference=reference)
 
 
-@pytest.mark.parametrize("decay", [-0.1, 1.0, float("nan")])
-def test_bad_decays_are_named(decay):
-    with pytest.raises(ValueError, match=f"decay of harm must be in .*got {decay!r}"):
-        constraint(decay=decay)
+@pytest.mark.parametrize("name", ["decay", "carry"])
+@pytest.mark.parametrize("share", [-0.1, 1.0, float("nan")])
+def test_bad_decays_and_carries_are_named(name, share):
+    with pytest.raises(ValueError, match=f"{name} of harm must be in .*got {share!r}"):
+        constraint(**{name: share})
+
+
+@pytest.mark.parametrize("lag", [-1, 2.5, True])
+def test_bad_lags_are_named(lag):
+    with pytest.raises(ValueError, match=f"lag of harm must be a whole number >= 0, got {lag!r}"):
+        constraint(lag=lag)
 
 
 def test_a_reference_of_zero_has_nothing_to_constrain():

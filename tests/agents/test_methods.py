@@ -1,5 +1,6 @@
 """The table of methods: consistent in itself, and what the paper's methods see and pay."""
 
+import numpy as np
 import pytest
 
 from rapo.agents.methods import (
@@ -15,6 +16,7 @@ from rapo.agents.methods import (
 )
 from rapo.agents.train_config import TrainConfig
 from rapo.cascade.setting import Setting
+from rapo.core.params import FieldParams
 from rapo.envs.vector import GraphDiffusionVectorEnv
 
 TRAINED = [row for row in METHODS.values() if row.policy_of is None]
@@ -135,6 +137,45 @@ def test_only_carried_costs_have_a_trace_as_long_as_the_delay():
     assert decays["SS"] == [own] and decays["RAPO"] == [own, own]
     assert decays["DR"] == decays["PM-RNN"] == [1 - 1 / delay]
     assert decays["DR"][0] ** delay == pytest.approx(1 / 2.718, abs=0.01)
+
+
+@pytest.mark.parametrize("deformation", ["off", "full"])
+def test_credit_begins_at_the_first_step_at_which_an_action_can_show(deformation):
+    """One action of many episodes is changed; draws are the same, so all else follows from it."""
+    short = Setting.default().replace(support=5, delay=7, horizons=(90, 1, 1))
+    changed, costs = 60, {}
+    for method in ("SS", "DR", "PM-RNN", "PM-ST", "RAPO"):
+        made = TrainConfig(method=method, nodes=40, setting=short)
+        for constraint in made.constraints():
+            assert costs.setdefault(constraint.key, constraint.lag) == constraint.lag
+    told = []
+    for other in (0, 2):
+        env = made.environment(200, deformation=deformation)
+        env.reset(seed=0)
+        rows = []
+        for t in range(85):
+            info = env.step(np.full(200, other if t == changed else 0))[4]
+            rows.append([info[key].copy() for key in costs])
+        told.append(np.array(rows))
+    differ = (told[0] != told[1]).any(axis=2)  # (steps, costs)
+    assert dict(zip(costs, differ.argmax(axis=0) - changed, strict=True)) == costs
+    assert set(costs) == {"cost", "cost_G", "cost_H"}
+
+
+def test_only_the_trace_carries_a_share_of_itself_over_and_only_what_is_new_is_learned():
+    """What the learner is told of the trace is the harm of the step before, alpha and scale."""
+    made = TrainConfig(
+        method="PM-ST", nodes=40, params=FieldParams(lam=0.3),
+        setting=Setting.default().replace(support=5, delay=7, horizons=(90, 1, 1)),
+    )  # fmt: skip
+    trace, scar = made.constraints()
+    assert (trace.carry, scar.carry) == (0.7, 0.0)
+    assert [c.carry for c in config("DR").constraints()] == [0.0]
+    env = made.environment(20)
+    env.reset(seed=0)
+    infos = [env.step(np.zeros(20, int))[4] for _ in range(60)]
+    harm, G = (np.array([info[key] for info in infos]) for key in ("cost", "cost_G"))
+    assert np.allclose(G[1:] - trace.carry * G[:-1], 0.5 * harm[:-1], atol=1e-5) and harm.any()
 
 
 def test_budgets_are_shares_of_what_the_aggressive_action_costs_under_p0():

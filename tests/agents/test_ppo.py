@@ -4,8 +4,8 @@ import gymnasium
 import numpy as np
 import pytest
 import torch
-from gymnasium.vector import AutoresetMode, VectorEnv
-from gymnasium.vector.utils import batch_space
+from gymnasium.vector import AutoresetMode
+from toys import Counting, Toy, collected, linear_critic
 
 from rapo.agents.agent import Agent
 from rapo.agents.config import PPOConfig
@@ -16,71 +16,6 @@ from rapo.envs.vector import GraphDiffusionVectorEnv
 SMALL = {"rollout": 64, "minibatch": 32, "epochs": 2, "hidden": 8}
 
 
-class Toy(VectorEnv):
-    """Small environments with autoreset in the same step; subclasses give `length` and `act`."""
-
-    length = 1
-    size = 2
-    terminates: bool | list[bool] = True
-    """Whether episodes end in a terminal state, else they are truncated; perhaps per copy."""
-
-    def __init__(self, num_envs):
-        self.num_envs = num_envs
-        self.metadata = {"autoreset_mode": AutoresetMode.SAME_STEP}
-        self.single_observation_space = gymnasium.spaces.Box(-np.inf, np.inf, (self.size,))
-        self.single_action_space = gymnasium.spaces.Discrete(2)
-        self.observation_space = batch_space(self.single_observation_space, num_envs)
-        self.action_space = batch_space(self.single_action_space, num_envs)
-        self.clock = np.zeros(num_envs, int)
-        self.lengths = [[] for _ in range(num_envs)]
-
-    def begin(self, rows):
-        self.clock[rows] = 0
-
-    def reset(self, *, seed=None, options=None):
-        if seed is not None:
-            self.rng = np.random.default_rng(seed)
-        rows = np.flatnonzero((options or {}).get("reset_mask", np.ones(self.num_envs, bool)))
-        for n in rows[self.clock[rows] > 0]:
-            self.lengths[n].append(int(self.clock[n]))
-        self.begin(rows)
-        return self.seen(), {}
-
-    def step(self, actions):
-        reward = self.act(actions)
-        self.clock += 1
-        over = self.clock >= self.length
-        final = np.full(self.num_envs, None, object)
-        seen = self.seen()
-        for n in np.flatnonzero(over):
-            final[n] = seen[n]
-            self.lengths[n].append(int(self.clock[n]))
-        self.begin(np.flatnonzero(over))
-        ends = np.broadcast_to(self.terminates, over.shape)
-        return self.seen(), reward, over & ends, over & ~ends, {"final_obs": final}
-
-
-class Counting(Toy):
-    """Shows how many steps its episode has, plus one; random rewards."""
-
-    length = 3
-
-    def seen(self):
-        return np.stack([1 + self.clock, 0 * self.clock], axis=1).astype(np.float32)
-
-    def act(self, actions):
-        return self.rng.normal(0, 1, self.num_envs)
-
-
-def linear_critic(learner):
-    """Make V(x) the first entry of x, for x >= 0."""
-    for weight in learner.model.critic.values:
-        weight.zero_()
-    w1, _, w2, _, w3, _ = learner.model.critic.values
-    w1[0, 0] = w2[0, 0] = 1
-    w3[0, 0] = 1 - learner.config.gamma
-
-
 def expected_advantages(rewards, values, nexts, ends, config):
     """(T, N) by the recursion."""
     out, carried = np.zeros_like(rewards), 0.0
@@ -89,11 +24,6 @@ def expected_advantages(rewards, values, nexts, ends, config):
         carried = delta + np.where(ends[t], 0, config.gamma * config.gae_lambda * carried)
         out[t] = carried
     return out
-
-
-@torch.no_grad()
-def collected(learner):
-    return learner.collect(np.random.default_rng(0))[1]
 
 
 def test_truncated_episodes_are_bootstrapped_and_terminated_ones_are_not():
@@ -302,6 +232,27 @@ def test_a_padded_piece_adds_nothing_to_the_gradient():
     assert len(rows) == 6
     for one, two in zip(found, expected, strict=True):
         assert torch.allclose(one, two, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("steps", "envs", "minibatch", "bptt"),
+    [(128, 16, 256, 50), (76, 16, 256, 50), (128, 16, 256, 128), (64, 4, 64, 5), (16, 4, 32, 40),
+     (10, 3, 7, 4), (128, 2, 8, 64)],
+)  # fmt: skip
+def test_a_policy_with_memory_gets_as_many_minibatches(steps, envs, minibatch, bptt):
+    """As near as whole sequences allow: no other size of a minibatch comes nearer."""
+
+    def batches(network):
+        learner = PPO(Counting(4), PPOConfig(**SMALL, envs=4), network=network)
+        pieces, size = learner.model.pieces(steps, envs, minibatch, bptt)
+        return pieces, -(-pieces // size)
+
+    _, wanted = batches("mlp")
+    pieces, got = batches("gru")
+    others = [-(-pieces // size) for size in range(1, pieces + 1)]
+    assert abs(got - wanted) == min(abs(other - wanted) for other in others)
+    if (steps, bptt) == (128, 50):
+        assert wanted == got == 8
 
 
 def test_every_rollout_has_draws_of_its_own():

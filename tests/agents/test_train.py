@@ -123,6 +123,21 @@ def test_a_run_that_was_cut_ends_as_if_it_was_not(tmp_path, method, cuts, config
 
 
 @pytest.mark.usefixtures("often")
+@pytest.mark.parametrize("method", ["DR", "PM-RNN", "PM-ST"])
+def test_a_run_whose_costs_outlast_a_rollout_goes_on_too(tmp_path, method, config):
+    """Rollouts of 64 steps, costs after 71 or 72: the first one has nothing to learn from."""
+    made = config(method, 5)
+    made = replace(made, setting=made.setting.replace(delay=70))
+    train(made, tmp_path / "whole")
+    train_until(4, made, tmp_path / "cut")
+    train(made, tmp_path / "cut", resume=True)
+    assert_same(tmp_path / "whole", tmp_path / "cut")
+    progress = pd.read_csv(tmp_path / "whole" / "progress.csv")
+    assert progress["kl"].isna().tolist() == [True, False, False, False, False]
+    assert progress.drop(columns=["entropy", "kl", "clipped", "value_loss"]).notna().all(axis=None)
+
+
+@pytest.mark.usefixtures("often")
 def test_a_cut_loses_only_what_came_after_the_last_checkpoint(tmp_path, config):
     made, seen = config("SS"), []
     train_until(8, made, tmp_path)

@@ -10,18 +10,31 @@ import numpy.typing as npt
 from rapo.core.jit import kernel
 
 Float = npt.NDArray[np.floating[Any]]
+Bool = npt.NDArray[np.bool_]
 
 
 @kernel
-def _advantages(rewards: Any, values: Any, nexts: Any, ends: Any, gamma: float, decay: Any,
-                out: Any) -> None:  # fmt: skip
+def _advantages(rewards: Any, values: Any, nexts: Any, terminated: Any, truncated: Any,
+                gamma: float, decay: Any, lag: Any, out: Any, known: Any) -> None:  # fmt: skip
     T, N, K = rewards.shape
     for n in range(N):
         for k in range(K):
             carried = 0.0
+            last = T - 1  # of the episode that step t belongs to, as far as it is known
+            over = False  # whether nothing comes after `last`
             for t in range(T - 1, -1, -1):
-                delta = rewards[t, n, k] + gamma * nexts[t, n, k] - values[t, n, k]
-                carried = delta + (0.0 if ends[t, n] else decay[k] * carried)
+                end = terminated[t, n] or truncated[t, n]
+                if end:
+                    last, over = t, terminated[t, n]
+                arrival = t + lag[k]
+                known[t, n, k] = arrival <= last or over
+                if not known[t, n, k]:
+                    carried = 0.0
+                    out[t, n, k] = carried
+                    continue
+                reward = rewards[arrival, n, k] if arrival <= last else 0.0
+                delta = reward + gamma * nexts[t, n, k] - values[t, n, k]
+                carried = delta + (0.0 if end else decay[k] * carried)
                 out[t, n, k] = carried
 
 
@@ -29,46 +42,76 @@ def advantages(
     rewards: Float,
     values: Float,
     nexts: Float,
-    ends: npt.NDArray[np.bool_],
+    terminated: Bool,
+    truncated: Bool,
     gamma: float,
     decay: npt.ArrayLike,
-) -> npt.NDArray[np.float32]:
+    lag: npt.ArrayLike = 0,
+) -> tuple[npt.NDArray[np.float32], Bool]:
     """Advantages of K signals: `A_t = delta_t + decay A_{t+1}`, cut where an episode ends.
 
-    `delta_t = r_t + gamma V(x_{t+1}) - V(x_t)`. Seen backwards in time this is an eligibility
-    trace: what arrives at t is carried back to step t - j with weight `decay^j`.
+    `delta_t = r_{t+lag} + gamma V(x_{t+1}) - V(x_t)`, where V predicts the discounted sum of
+    `r_{t+lag}, r_{t+lag+1}, ...`: what the action at t can still change. Seen backwards in time
+    this is an eligibility trace: what arrives at t is carried back to step t - lag - j with weight
+    `decay^j`. What would arrive after a terminal state is 0. What would arrive after a truncated
+    end, or after step T, is not known: such a step has no advantage, and the trace begins at the
+    last one before that has.
 
     Args:
-        rewards: (T, N, K) rewards or costs.
+        rewards: (T, N, K) rewards or costs as they arrive.
         values: (T, N, K) V(x_t).
         nexts: (T, N, K) V(x_{t+1}) of the same episode: the last observation of a truncated
             episode, 0 after a terminal state.
-        ends: (T, N) whether the episode ends with the step.
+        terminated: (T, N) whether the step leads to a terminal state.
+        truncated: (T, N) whether the episode is cut off after the step.
         gamma: discount.
         decay: (K,) gamma lambda of each signal.
+        lag: (K,) steps between an action and the first of the signal that it can cause, >= 0.
+
+    Returns:
+        (T, N, K) advantages, 0 where not known; (T, N, K) whether they are known.
     """
-    out = np.empty(rewards.shape, np.float32)
-    _advantages(rewards, values, nexts, ends, gamma, np.asarray(decay, np.float64), out)
-    return out
+    lags = np.broadcast_to(np.asarray(lag, np.int64), rewards.shape[2:])
+    out, known = np.empty(rewards.shape, np.float32), np.empty(rewards.shape, np.bool_)
+    _advantages(
+        rewards, values, nexts, terminated, truncated, gamma,
+        np.asarray(decay, np.float64), np.ascontiguousarray(lags), out, known,
+    )  # fmt: skip
+    return out, known
 
 
 def reference_advantages(
     rewards: Float,
     values: Float,
     nexts: Float,
-    ends: npt.NDArray[np.bool_],
+    terminated: Bool,
+    truncated: Bool,
     gamma: float,
     decay: npt.ArrayLike,
-) -> npt.NDArray[np.float64]:
+    lag: npt.ArrayLike = 0,
+) -> tuple[npt.NDArray[np.float64], Bool]:
     """The same by the forward sum, in float64; slow and obvious."""
     T, N, K = rewards.shape
-    weight = np.asarray(decay, np.float64)
-    delta = rewards.astype(np.float64) + gamma * nexts - values
-    out = np.zeros((T, N, K))
+    weights = np.asarray(decay, np.float64)
+    lags = np.broadcast_to(np.asarray(lag, np.int64), (K,))
+    ends = terminated | truncated
+    out, known = np.zeros((T, N, K)), np.zeros((T, N, K), np.bool_)
     for n in range(N):
-        for t in range(T):
-            for j in range(t, T):
-                out[t, n] += weight ** (j - t) * delta[j, n]
-                if ends[j, n]:
-                    break
-    return out
+        for k in range(K):
+            arrived = np.full(T, np.nan)  # what step t is answerable for
+            for t in range(T):
+                later = [j for j in range(t, T) if ends[j, n]]
+                if t + lags[k] <= (later[0] if later else T - 1):
+                    arrived[t] = rewards[t + lags[k], n, k]
+                elif later and terminated[later[0], n]:
+                    arrived[t] = 0
+            known[:, n, k] = ~np.isnan(arrived)
+            for t in range(T):
+                for j in range(t, T):
+                    if not known[j, n, k]:
+                        break
+                    delta = arrived[j] + gamma * float(nexts[j, n, k]) - float(values[j, n, k])
+                    out[t, n, k] += weights[k] ** (j - t) * delta
+                    if ends[j, n]:
+                        break
+    return out, known

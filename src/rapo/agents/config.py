@@ -40,8 +40,8 @@ class PPOConfig:
     """Steps over which a recurrent policy is unrolled."""
     dual_lr: float = 1e-2
     """Step of the projected ascent of the duals, once per rollout."""
-    dual_start: float = 1.0
-    """Duals at the beginning; chosen."""
+    dual_start: float = 0.0
+    """Duals at the beginning; chosen: from above, methods overshoot their budgets."""
     dual_cap: float = 10.0
     """Upper bound of the duals, reported when it holds a budget off; chosen."""
 

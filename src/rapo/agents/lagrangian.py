@@ -9,6 +9,8 @@ from math import isfinite
 import numpy as np
 import numpy.typing as npt
 
+from rapo.core.validate import whole_number
+
 
 @dataclass(frozen=True)
 class Constraint:
@@ -21,19 +23,30 @@ class Constraint:
     reference: float
     """Mean cost of a step that counts as 1, >= 0; at 0 there is nothing to constrain."""
     budget: float
-    """Largest allowed mean cost in units of the reference, > 0."""
+    """Largest allowed mean cost in units of the reference, >= 0; at 0 the dual only rises."""
     decay: float
     """Of the eligibility trace that carries a cost back in time, per step, in [0, 1)."""
+    lag: int = 0
+    """Steps between an action and the first cost it can cause, >= 0; credit begins there."""
+    carry: float = 0.0
+    """Share of a step's cost that is left over from the step before, in [0, 1).
+
+    The learner is told what is new, `(c_t - carry c_{t-1}) / (1 - gamma carry)`: the same
+    discounted sum but for what was there before, without the noise of harm that older actions did.
+    """
 
     def __post_init__(self) -> None:
         if not isfinite(self.reference) or self.reference < 0:
             raise ValueError(f"reference of {self.name} must be >= 0, got {self.reference!r}")
-        if not isfinite(self.budget) or self.budget <= 0:
+        if not isfinite(self.budget) or self.budget < 0:
             raise ValueError(
-                f"budget must be a positive share of the reference cost, got {self.budget!r}"
+                f"budget must be a share >= 0 of the reference cost, got {self.budget!r}"
             )
-        if not 0 <= self.decay < 1:
-            raise ValueError(f"decay of {self.name} must be in [0, 1), got {self.decay!r}")
+        for name in ("decay", "carry"):
+            value = getattr(self, name)
+            if not 0 <= value < 1:
+                raise ValueError(f"{name} of {self.name} must be in [0, 1), got {value!r}")
+        whole_number(f"lag of {self.name}", self.lag, 0)
 
     @property
     def scale(self) -> float:

@@ -19,12 +19,16 @@ class Cost:
     """In `info`."""
     carried: bool = False
     """Whether an eligibility trace as long as the delay D carries it back in time."""
+    lag: int = 1
+    """Steps after the delay D until an action can show: that at t makes A_{t+1}, harm at t+1+D."""
+    remains: bool = False
+    """Whether it is the trace, of which 1 - lambda remains from the step before."""
 
 
 HARM = Cost("harm", "cost")
 DELAYED_HARM = Cost("harm", "cost", carried=True)
-TRACE = Cost("trace", "cost_G")
-SCAR = Cost("scar", "cost_H")
+TRACE = Cost("trace", "cost_G", lag=2, remains=True)  # harm of a step is in the next step's G
+SCAR = Cost("scar", "cost_H", lag=2)  # and H grows by that G
 
 SLOW_DECAY = 0.999
 """delta of the slow-decay evaluation; 0.95 forgets everything in the washout."""

@@ -80,13 +80,14 @@ class Model:
     def pieces(self, steps: int, envs: int, minibatch: int, bptt: int) -> tuple[int, int]:
         """Number of pieces a rollout falls into, and how many of them make a minibatch.
 
-        A piece is a step, or for a policy with memory a sequence of up to `bptt` steps; a quarter
-        of a rollout's sequences at least, as short batches of long sequences waste the processor.
+        A piece is a step, or for a policy with memory a sequence of up to `bptt` steps. Both kinds
+        of policy get the same number of minibatches, as nearly as whole sequences allow.
         """
         if self.kind == "mlp":
             return steps * envs, minibatch
-        count = -(-steps // bptt) * envs
-        return count, max(-(-minibatch // bptt), -(-count // 4))
+        count, batches = -(-steps // bptt) * envs, -(-steps * envs // minibatch)
+        size = -(-count // batches)
+        return count, min(size, max(1, size - 1), key=lambda s: abs(-(-count // s) - batches))
 
     def forward(self, seen: Seen, picks: Rows, bptt: int) -> tuple[Rows, Tensor]:
         """Rows (B,) of the rollout that the pieces hold, and their logits (B, A)."""

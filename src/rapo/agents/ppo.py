@@ -1,15 +1,15 @@
 """PPO with Lagrangian duals: collect, estimate, update. To be read from top to bottom.
 
 Our own because neither Stable-Baselines3 nor TorchRL has constrained or recurrent PPO. The policy
-acts alone; the critic sees a whole rollout at once. Randomness comes from one generator per
-rollout, seeded by (seed, number of the rollout), so that there is no generator to save.
+acts alone; the critic sees a whole rollout at once. Steps whose costs are still on their way wait
+for the next rollout. Randomness comes from one generator per rollout, seeded by (seed, number of
+the rollout), so that there is no generator to save.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from math import isfinite
+from math import isfinite, nan
 from time import perf_counter
 from typing import Any
 
@@ -24,6 +24,7 @@ from rapo.agents.lagrangian import Constraint, Duals
 from rapo.agents.loss import CLIPPED, ENTROPY, KL, log_probability, policy_gradient
 from rapo.agents.model import Model, Seen
 from rapo.agents.normaliser import Normaliser
+from rapo.agents.rollout import Rollout, Steps
 from rapo.cascade.setting import DECAY, PHASES
 
 Float = npt.NDArray[np.float32]
@@ -33,28 +34,10 @@ TRAINING_SEEDS = 2**40
 
 
 _SAVED = (
-    "updates", "weights", "adam", "normaliser", "duals", "x", "memory", "forget", "phase", "env",
+    "updates", "weights", "adam", "normaliser", "duals", "x", "memory", "forget", "phase", "costs",
+    "waiting", "env",
 )  # fmt: skip
 """What a checkpoint holds of a learner."""
-
-
-@dataclass
-class Rollout:
-    """T steps of N environments; signals are the reward and the K costs, in reference units."""
-
-    seen: Seen
-    features: Tensor
-    """(T * N, f) what the critic sees."""
-    actions: npt.NDArray[np.int64]
-    """(T * N,)"""
-    log_p: Float
-    """(T * N,) log-probability of the actions."""
-    signals: Float
-    """(T, N, 1 + K)"""
-    values: Float
-    """(T, N, 1 + K) the critic's."""
-    advantages: Float
-    """(T, N, 1 + K)"""
 
 
 class PPO:
@@ -106,6 +89,12 @@ class PPO:
         )
         self.state = self.model.start(config.envs)
         self.forget = np.ones(config.envs, np.bool_)
+        # a cost that never occurs must not keep the steps at an episode's end from teaching
+        self.lags = np.array([0, *(c.lag if c.reference > 0 else 0 for c in self.constraints)])
+        self.costs = np.zeros((config.envs, signals - 1), np.float32)
+        self.waiting = Steps.none(
+            config.envs, size, self.model.memory, size + self.model.memory + told, signals
+        )
         self.env_seconds = 0.0
 
     @property
@@ -120,18 +109,54 @@ class PPO:
         raw, rollout = self.collect(rng)
         told = self.update(rollout, rng)
         self.normaliser.update(raw)
-        means = rollout.signals.mean(axis=(0, 1), dtype=np.float64)
-        told["reward"] = float(means[0])
-        for constraint, cost in zip(self.constraints, means[1:], strict=True):
+        told["reward"] = float(rollout.means[0])
+        for constraint, cost in zip(self.constraints, rollout.means[1:], strict=True):
             told[f"cost_{constraint.name}"] = float(cost)
-        self.duals.ascend(means[1:])
+        self.duals.ascend(rollout.means[1:])
         for constraint, value in zip(self.constraints, self.duals.values, strict=True):
             told[f"dual_{constraint.name}"] = float(value)
         self.updates += 1
         return told
 
     def collect(self, rng: np.random.Generator) -> tuple[Float, Rollout]:
-        """Run the policy for a rollout; raw observations (T * N, d) and the rollout."""
+        """Run the policy for a rollout; raw observations (T * N, d), and what can be learned from.
+
+        That is a window of as many steps which ends the largest lag earlier: all that its actions
+        cause first has arrived. It is shorter, or empty, at the start of training.
+        """
+        config, model = self.config, self.model
+        raw, means, fresh = self._run(rng)
+        steps = self.waiting.joined(fresh)
+        complete = max(0, len(steps) - int(self.lags.max()))
+        self.waiting = steps.since(complete)
+
+        # values once per rollout, those after the last step and after truncations with them
+        state = self.state * torch.from_numpy(~self.forget)[:, None]
+        after = model.act(torch.from_numpy(self.normaliser(self.x)), state)[2]
+        after = self._with_phase(after, self.phase)
+        flat, shape = steps.features.flatten(0, 1), steps.signals.shape
+        found: Float = model.critic.forward(torch.cat([flat, after, steps.last])).numpy()
+        found = found / np.float32(1 - config.gamma)
+        values = found[: len(flat)].reshape(shape)
+        nexts = np.concatenate([values[1:], found[None, len(flat) : len(flat) + config.envs]])
+        nexts[steps.ends[:, 0], steps.ends[:, 1]] = found[len(flat) + config.envs :]
+        nexts[steps.terminated] = 0
+
+        decay = [config.gamma * config.gae_lambda, *(c.decay for c in self.constraints)]
+        gains, known = advantages(
+            steps.signals, values, nexts, steps.terminated, steps.truncated, config.gamma, decay,
+            self.lags,
+        )  # fmt: skip
+        window = slice(complete)
+        seen = Seen(steps.x[window].flatten(0, 1), steps.keep[window], steps.states[window])
+        return raw, Rollout(
+            seen, steps.features[window].flatten(0, 1), steps.actions[window].reshape(-1),
+            steps.log_p[window].reshape(-1), steps.signals[window], values[window], gains[window],
+            known[window], means,
+        )  # fmt: skip
+
+    def _run(self, rng: np.random.Generator) -> tuple[Float, npt.NDArray[np.float64], Steps]:
+        """T steps: raw observations (T * N, d), means of reward and costs (1 + K,), the steps."""
         config, model, K = self.config, self.model, len(self.constraints)
         T, N = config.length, config.envs
         noise = -np.log(rng.exponential(size=(T, N, model.actions))).astype(np.float32)  # Gumbel
@@ -175,39 +200,49 @@ class PPO:
             if "phase" in info:  # the memory of a policy starts anew with Exposure and with Replay
                 self.forget = self.forget | ((info["clock"] == 0) & (info["phase"] != DECAY))
 
-        # values once per rollout, those after the last step and after truncations with them
-        state = self.state * torch.from_numpy(~self.forget)[:, None]
-        after = model.act(torch.from_numpy(self.normaliser(self.x)), state)[2]
-        after = self._with_phase(after, self.phase)
-        ends = list(last)
-        extra = [torch.from_numpy(np.stack([last[end] for end in ends]))] if ends else []
-        flat = torch.cat(features)
-        found: Float = model.critic.forward(torch.cat([flat, after, *extra])).numpy()
-        found = found / np.float32(1 - config.gamma)
-        values = found[: T * N].reshape(T, N, 1 + K)
-        nexts = np.concatenate([values[1:], found[None, T * N : (T + 1) * N]])
-        for end, value in zip(ends, found[(T + 1) * N :], strict=True):
-            nexts[end] = value
-        nexts[terminated] = 0
-
-        decay = [config.gamma * config.gae_lambda, *(c.decay for c in self.constraints)]
-        gains = advantages(signals, values, nexts, terminated | truncated, config.gamma, decay)
-        chosen = actions.reshape(-1)
         log_p = np.empty(T * N, np.float32)
-        log_probability(logits.reshape(T * N, -1), chosen, log_p)
-        seen = Seen(torch.from_numpy(x.reshape(T * N, -1)), keep, states)
-        return raw.reshape(T * N, -1), Rollout(seen, flat, chosen, log_p, signals, values, gains)
+        log_probability(logits.reshape(T * N, -1), actions.reshape(-1), log_p)
+        means = signals.mean(axis=(0, 1), dtype=np.float64)
+        signals[..., 1:] = self._new(signals[..., 1:], terminated | truncated)
+        shown = torch.stack(features)
+        ends = np.array(list(last), np.int64).reshape(-1, 2)
+        finals = torch.from_numpy(np.array(list(last.values()), np.float32))
+        return raw.reshape(T * N, -1), means, Steps(
+            torch.from_numpy(x), keep, states, shown, finals.view(len(ends), shown.shape[2]),
+            actions, log_p.reshape(T, N), signals, terminated, truncated, ends,
+        )  # fmt: skip
+
+    def _new(self, costs: Float, ends: npt.NDArray[np.bool_]) -> Float:
+        """What is new in costs (T, N, K): without the share carried over from the step before."""
+        carry = np.array([c.carry for c in self.constraints], np.float32)
+        before = np.concatenate([self.costs[None], np.where(ends[..., None], 0, costs)])
+        self.costs = before[-1]
+        new = (costs - carry * before[:-1]) / (1 - np.float32(self.config.gamma) * carry)
+        return np.asarray(new, np.float32)
 
     def update(self, rollout: Rollout, rng: np.random.Generator) -> dict[str, float]:
-        """Several passes of clipped policy gradients and value regression; means of the last."""
+        """Several passes of clipped policy gradients and value regression; means of the last.
+
+        A step whose costs were never to arrive teaches the policy nothing, and the critic nothing
+        of those.
+        """
         config, model = self.config, self.model
+        if not len(rollout.actions):
+            return dict.fromkeys(("entropy", "kl", "clipped", "value_loss"), nan)
         gain = self.duals.weigh(rollout.advantages).reshape(-1)
-        gain = (gain - gain.mean()) / (gain.std() + 1e-8)
+        taught = rollout.known.all(axis=2).reshape(-1)
+        if taught.any():
+            gain = (gain - gain[taught].mean()) / (gain[taught].std() + 1e-8)
+        gain[~taught] = 0
+        known = None
+        if not taught.all():
+            known = torch.from_numpy(rollout.known.reshape(len(gain), -1).astype(np.float32))
         # the critic answers in reward per step, (1 - gamma) V: of order 1 whatever the horizon
         targets = torch.from_numpy(
             (rollout.advantages + rollout.values).reshape(len(gain), -1) * (1 - config.gamma)
         )
-        pieces, size = model.pieces(config.length, config.envs, config.minibatch, config.bptt)
+        T, N = rollout.known.shape[:2]
+        pieces, size = model.pieces(T, N, config.minibatch, config.bptt)
         for _ in range(config.epochs):
             order = rng.permutation(pieces)
             told, misfit, batches = np.zeros(3), 0.0, 0
@@ -222,6 +257,8 @@ class PPO:
                 index = torch.from_numpy(rows)
                 guess = model.critic.forward(rollout.features.index_select(0, index))
                 error = guess - targets.index_select(0, index)
+                if known is not None:
+                    error *= known.index_select(0, index)
                 misfit += float(error.square().mean())
                 model.critic.backward(error * (2 * config.value_coef / len(rows)))
                 norm = float(torch.linalg.vector_norm(self.buffer.gradient))
@@ -266,6 +303,8 @@ class PPO:
             "memory": self.state.clone(),
             "forget": self.forget.copy(),
             "phase": self.phase.copy(),
+            "costs": self.costs.copy(),
+            "waiting": Steps.of(self.waiting.state()).state(),
             "env": self.env.snapshot(),
         }
 
@@ -284,6 +323,8 @@ class PPO:
         self.state = state["memory"].clone()
         self.forget = np.asarray(state["forget"]).copy()
         self.phase = np.asarray(state["phase"]).copy()
+        self.costs = np.asarray(state["costs"]).copy()
+        self.waiting = Steps.of(state["waiting"])
 
 
 def _phase(info: Mapping[str, Any], envs: int) -> Float:

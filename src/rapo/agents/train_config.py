@@ -61,7 +61,7 @@ class TrainConfig:
             object.__setattr__(self, "regions", tuple(ids.tolist()))
         unfitted = self.fit is False or (self.graph is None and not self.fit)
         if unfitted and self.params is None:
-            object.__setattr__(self, "params", FieldParams())  # nothing that could be fitted
+            object.__setattr__(self, "params", self.setting.params)  # nothing to be fitted
 
     @cached_property
     def settled(self) -> TrainConfig:
@@ -84,7 +84,7 @@ class TrainConfig:
             )
         chosen = self.params
         if chosen is None:
-            chosen = FieldParams() if found is None else found.params
+            chosen = self.setting.params if found is None else found.params
         whole = replace(self, params=chosen, fit=found or False)
         if "network" in self.__dict__:
             whole.__dict__["network"] = self.network  # read once
@@ -144,10 +144,12 @@ class TrainConfig:
     def constraints(self) -> list[Constraint]:
         """The costs that the policy pays, with their budgets.
 
-        A carried cost has a trace of the length of the delay: what arrives now still weighs 1/e on
-        the step D steps ago, instead of 1/20 with PPO's own lambda.
+        Credit for a cost begins with the latest action that can have caused it. A carried cost has
+        a trace of the length of the delay: it still weighs 1/e on the action D steps before that
+        one, instead of 1/20 with PPO's own lambda.
         """
         ppo, unit = self.ppo, self.references()
+        params: FieldParams = self.settled.params
         carried = min(1 - 1 / self.setting.delay, ppo.gamma)
         return [
             Constraint(
@@ -156,6 +158,8 @@ class TrainConfig:
                 reference=unit[cost.key],
                 budget=self.setting.budget,
                 decay=carried if cost.carried else ppo.gamma * ppo.gae_lambda,
+                lag=self.setting.delay + cost.lag,
+                carry=1 - params.lam if cost.remains else 0.0,
             )
             for cost in self.trained.costs
         ]

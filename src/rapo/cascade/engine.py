@@ -54,7 +54,7 @@ class Cascade:
         graph: the network.
         episodes: how many run side by side, >= 1.
         setting: open choices of the platform; default `Setting.default()`.
-        params: constants of the fields.
+        params: constants of the fields; default those of the setting.
         regions: spec, (n,) array or callable, see `make_regions`; default `setting.regions`.
         deformation: `full`, `off`, `topk:<k>`, `local[:<share>]` or a `Scope`.
         deform_phases: in which of exposure, decay, replay the kernel is deformed.
@@ -85,7 +85,7 @@ class Cascade:
         self.episodes = whole_number("episodes", episodes, 1)
         self.threads = whole_number("threads", threads, 1)
         self.setting = Setting.default() if setting is None else setting
-        self.params = FieldParams() if params is None else params
+        self.params = self.setting.params if params is None else params
         for name, value, wanted in (
             ("graph", graph, Graph),
             ("setting", self.setting, Setting),

@@ -64,5 +64,6 @@ def exposure_point(
     setting: Setting | None = None,
 ) -> OperatingPoint:
     """The operating point of regions on a graph: their steady traces in a nominal Exposure."""
-    params = FieldParams() if params is None else params
+    setting = Setting.default() if setting is None else setting
+    params = setting.params if params is None else params
     return operating_point(nominal_harm(graph, regions, setting), params)

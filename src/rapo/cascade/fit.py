@@ -185,8 +185,8 @@ def fit(
     need_graph(graph)
     if not isinstance(theta, float | int) or not 0 < theta < 1:
         raise ValueError(f"theta must be a number in (0, 1), got {theta!r}")
-    params = FieldParams() if params is None else params
     setting = Setting.default() if setting is None else setting
+    params = setting.params if params is None else params
     given = None
     if regions is not None:
         given = make_regions(regions, graph, straddle=setting.straddle)

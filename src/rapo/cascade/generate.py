@@ -10,6 +10,7 @@ import numpy.typing as npt
 from scipy import sparse
 from scipy.spatial import cKDTree
 
+from rapo.cascade.echo import edge_weights, stimulus_shares
 from rapo.cascade.graph import Graph
 from rapo.cascade.landmarks import draw_sensitive, draw_stimuli
 from rapo.cascade.scale import scale_to_target, scaled
@@ -29,14 +30,15 @@ def generate(
     """A random graph, deterministic for (nodes, seed, setting).
 
     Positions are uniform in the unit square; a node has 3, 4 or 5 targets among its nearest; V_sens
-    is a connected ball; edges inside it are `inside_weight` times stronger; then all probabilities
-    are scaled to the cascade target, none above `edge_cap`.
+    is connected and may be stretched; edges that leave it may be turned inwards; edges inside,
+    entering and leaving have weights; then all probabilities are scaled by the setting's factor or
+    to its cascade target, none above `edge_cap`.
 
     Args:
         nodes: |V|, >= 10.
         seed: >= 0.
         setting: open choices; default `Setting.default()`.
-        scale: a known factor for the probabilities, which skips the search for the cascade target.
+        scale: a factor for the probabilities, instead of the setting's or of the search for one.
     """
     nodes, seed = whole_number("nodes", nodes, 10), whole_number("seed", seed, 0)
     if scale is not None and not (isfinite(scale) and scale >= 0):
@@ -59,13 +61,23 @@ def _generate(nodes: int, seed: int, setting: Setting, scale: float | None) -> G
     both = sparse.coo_array((np.ones(len(source), np.int8), (source, target)), (nodes, nodes))
     neighbours = sparse.csr_array((both + both.T) > 0)
     sensitive = draw_sensitive(
-        neighbours, positions, setting.sensitive_low, setting.sensitive_high, rng
+        neighbours, positions, setting.sensitive_low, setting.sensitive_high, rng, setting.stretch
     )
     support, weights = draw_stimuli(
-        neighbours, positions, sensitive, min(setting.support, nodes), STIMULI, rng
+        neighbours,
+        positions,
+        sensitive,
+        min(setting.support, nodes),
+        STIMULI,
+        rng,
+        stimulus_shares(setting),
     )
-    prob = np.where(sensitive[source] & sensitive[target], setting.inside_weight, 1.0) * prob
+    if setting.echo > 0:
+        target = _turned_inwards(positions, sensitive, source, target, setting.echo, rng)
+    prob = edge_weights(sensitive, source, target, setting) * prob
     top = max(1.0, float(prob.max()))  # a probability for now; the scaling undoes it
+    order = np.lexsort((target, source))  # turned edges have other targets
+    target, prob = target[order], prob[order]
     indptr = np.zeros(nodes + 1, np.int32)
     np.cumsum(np.bincount(source, minlength=nodes), out=indptr[1:])
     graph = Graph(
@@ -78,8 +90,9 @@ def _generate(nodes: int, seed: int, setting: Setting, scale: float | None) -> G
         weights=weights,
         meta={"generator": "spatial", "nodes": nodes, "seed": seed},
     )
-    if scale is not None:
-        graph = scaled(graph, scale * top, setting.edge_cap)
+    factor = scale if scale is not None or setting.factor == 0 else setting.factor
+    if factor is not None:
+        graph = scaled(graph, factor * top, setting.edge_cap)
     else:
         graph = scale_to_target(graph, setting, seed=seed)
     return graph.replace(meta={**graph.meta, "scale": graph.meta["scale"] / top})
@@ -112,3 +125,29 @@ def _nearest_targets(
     target = np.take_along_axis(near[:, 1:], chosen, axis=1)  # column 0 is the node itself
     source = np.repeat(np.arange(n), max(OUT_DEGREES)).reshape(n, -1)
     return source[keep], target[keep]
+
+
+def _turned_inwards(
+    positions: npt.NDArray[np.float64],
+    sensitive: npt.NDArray[np.bool_],
+    source: npt.NDArray[np.int64],
+    target: npt.NDArray[np.int64],
+    share: float,
+    rng: np.random.Generator,
+) -> npt.NDArray[np.int64]:
+    """Targets (E,) with a share of the edges that leave V_sens led back into it.
+
+    Such an edge goes to the nearest node of V_sens that its source does not lead to yet; where
+    there is none it stays. V_sens keeps the edges it had inside and so stays connected.
+    """
+    leaving = np.flatnonzero(sensitive[source] & ~sensitive[target])
+    turned = leaving[rng.random(len(leaving)) < share]
+    members = np.flatnonzero(sensitive)
+    target = target.copy()
+    for edge in turned.tolist():
+        node = source[edge]
+        free = members[~np.isin(members, np.r_[target[source == node], node])]
+        if len(free):
+            gaps = np.hypot(*(positions[free] - positions[node]).T)
+            target[edge] = free[gaps.argmin()]
+    return target

@@ -24,7 +24,7 @@ HOPS = 3
 def grow_ball(
     neighbours: sparse.csr_array, positions: npt.NDArray[np.floating], centre: int, size: int
 ) -> npt.NDArray[np.int32]:
-    """A connected set of `size` nodes around `centre`.
+    """A connected set of `size` nodes around `centre`; an ellipse in stretched coordinates.
 
     The set grows over its frontier, the node nearest to the centre first (ties by node id), so it
     is connected by construction.
@@ -74,6 +74,7 @@ def draw_sensitive(
     low: float,
     high: float,
     rng: np.random.Generator,
+    stretch: float = 1.0,
 ) -> npt.NDArray[np.bool_]:
     """V_sens as a connected ball that holds a share of the nodes drawn uniformly from [low, high].
 
@@ -87,6 +88,7 @@ def draw_sensitive(
         low: smallest share, 0 < low <= high.
         high: largest share, <= 1.
         rng: source of randomness.
+        stretch: length over breadth, >= 1; more than 1 grows an ellipse along a drawn direction.
 
     Returns:
         (n,) membership.
@@ -104,8 +106,21 @@ def draw_sensitive(
             f"component has {len(largest)}; lower the share or name the sensitive nodes"
         )
     mask = np.zeros(n, np.bool_)
-    mask[grow_ball(neighbours, positions, int(rng.choice(largest)), count)] = True
+    centre = int(rng.choice(largest))
+    if stretch > 1:
+        positions = _stretched(positions, stretch, rng.uniform(0, math.pi))
+    mask[grow_ball(neighbours, positions, centre, count)] = True
     return mask
+
+
+def _stretched(
+    positions: npt.NDArray[np.floating], stretch: float, angle: float
+) -> npt.NDArray[np.float64]:
+    """Coordinates (n, 2) in which an ellipse of that length over breadth and angle is a ball."""
+    along = np.array([math.cos(angle), math.sin(angle)])
+    across = np.array([-along[1], along[0]])
+    axes = np.stack([along / math.sqrt(stretch), across * math.sqrt(stretch)], axis=1)
+    return np.asarray(np.asarray(positions, np.float64) @ axes)
 
 
 def _share_to_count(share: float, low: float, high: float, n: int) -> int:
@@ -185,8 +200,9 @@ def draw_stimuli(
     support: int,
     count: int,
     rng: np.random.Generator,
+    shares: tuple[float, float] | None = None,
 ) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.float64]]:
-    """Fixed seed distributions: a ball around a node of V_sens with Dirichlet(1) weights.
+    """Fixed seed distributions around nodes of V_sens with Dirichlet(1) weights.
 
     Centres are drawn from V_sens without replacement; once all were used, the draw starts over.
 
@@ -197,6 +213,9 @@ def draw_stimuli(
         support: seed nodes of a stimulus, >= 1.
         count: number of stimuli Z, >= 1.
         rng: source of randomness.
+        shares: None for the ball around the centre; a pair (low, high) splits the seeds into those
+            nearest to the centre inside V_sens and those nearest outside, the share inside uniform
+            over stimuli between the two, cut to [0, 1].
 
     Returns:
         Seed nodes (Z, k), ascending rows, and weights (Z, k), rows sum to 1. k is `support`, or the
@@ -204,7 +223,8 @@ def draw_stimuli(
     """
     if support < 1 or count < 1:
         raise ValueError(
-            f"a stimulus needs support >= 1 and count >= 1, got support {support}, count {count}"
+            f"a stimulus needs at least 1 seed and there must be at least 1 stimulus, "
+            f"got support {support}, count {count}"
         )
     members = np.flatnonzero(sensitive)
     if not len(members):
@@ -213,8 +233,36 @@ def draw_stimuli(
     k = min(support, int(np.bincount(label)[label[members]].min()))
     rounds = math.ceil(count / len(members))
     centres = np.concatenate([rng.permutation(members) for _ in range(rounds)])[:count]
-    seeds = np.stack([grow_ball(neighbours, positions, int(c), k) for c in centres])
+    if shares is None:
+        seeds = np.stack([grow_ball(neighbours, positions, int(c), k) for c in centres])
+    else:
+        wanted = np.clip(rng.uniform(*shares, count), 0, 1) * k
+        seeds = _split_seeds(positions, sensitive, label, centres, np.rint(wanted).astype(int), k)
     return seeds, rng.dirichlet(np.ones(k), size=count)
+
+
+def _split_seeds(
+    positions: npt.NDArray[np.floating],
+    sensitive: npt.NDArray[np.bool_],
+    label: npt.NDArray[np.int32],
+    centres: npt.NDArray[np.int64],
+    inside: npt.NDArray[np.int64],
+    k: int,
+) -> npt.NDArray[np.int32]:
+    """(Z, k) the nearest nodes of each centre's component, `inside` (Z,) of them in V_sens.
+
+    Where one side has too few nodes the other makes up for them.
+    """
+    seeds = np.empty((len(centres), k), np.int32)
+    for row, centre, wanted in zip(seeds, centres, inside, strict=True):
+        reached = np.flatnonzero(label == label[centre])
+        gaps = np.hypot(*(np.asarray(positions[reached], np.float64) - positions[centre]).T)
+        nearest = reached[np.argsort(gaps, kind="stable")]
+        within = sensitive[nearest]
+        most, rest = int(within.sum()), int((~within).sum())
+        take = min(max(int(wanted), k - rest), most)
+        row[:] = np.sort(np.r_[nearest[within][:take], nearest[~within][: k - take]])
+    return seeds
 
 
 def exposure_scores(

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.sparse.csgraph import connected_components
 
+from rapo.cascade.echo import edge_weights, stimulus_shares
 from rapo.cascade.edges import (
     CleanEdges,
     EdgeTable,
@@ -279,7 +280,7 @@ def _build(
     )
     if sensitive is None:
         low, high = setting.sensitive_low, setting.sensitive_high
-        inside = draw_sensitive(neighbours, xy, low, high, ball_rng)
+        inside = draw_sensitive(neighbours, xy, low, high, ball_rng, setting.stretch)
     else:
         inside = named_sensitive(sensitive, index, nodes)
         if isinstance(sensitive, str):
@@ -295,7 +296,9 @@ def _build(
     prob, capped = _probabilities(edges, inside, setting, scale, prob_rng)
     meta["capped_edges"] = capped
     size = setting.support if support is None else support
-    seeds, weights = draw_stimuli(neighbours, xy, inside, size, stimuli, stimulus_rng)
+    seeds, weights = draw_stimuli(
+        neighbours, xy, inside, size, stimuli, stimulus_rng, stimulus_shares(setting)
+    )
     degree = np.bincount(edges.sources, minlength=len(keys))
     indptr = np.concatenate([[0], np.cumsum(degree)]).astype(np.int32)
     targets = edges.targets.astype(np.int32)
@@ -337,7 +340,7 @@ def _probabilities(
     prob = edges.prob
     if prob is None:
         prob = rng.beta(2, 5, size=len(edges.sources))
-        prob[inside[edges.sources] & inside[edges.targets]] *= setting.inside_weight
+        prob *= edge_weights(inside, edges.sources, edges.targets, setting)
     if scale:  # the scaling sets the common factor and caps: here only no number above 1
         return (prob / max(1.0, float(prob.max()))).astype(np.float32), 0
     cap = setting.edge_cap

@@ -6,7 +6,6 @@ from rapo.cascade.graph import Graph
 from rapo.cascade.scale import size_up_to
 from rapo.cascade.setting import MODERATE, Setting
 from rapo.cascade.spread import spectral_radius, ungated_edges
-from rapo.core.params import FieldParams
 
 SUBCRITICAL = 0.5
 """Given probabilities whose spectral radius / (1 - s) is below this are warned about. At this value
@@ -27,7 +26,8 @@ def remarks(graph: Graph, setting: Setting, *, given: bool) -> list[str]:
         setting: with which it was loaded.
         given: whether its probabilities are the file's own, neither drawn nor scaled.
     """
-    found, psi_min = [], FieldParams().psi_min
+    found: list[str] = []
+    psi_min = setting.psi_min
     if graph.sensitive.sum() == 1:
         found.append(
             f"V_sens was drawn as a single node of {graph.n}; on a graph this small name it with "

@@ -1,7 +1,8 @@
-"""`Setting`: the open choices of the simulated platform, read from one file of the package.
+"""`Setting`: the open choices of the simulated platform, read from files of the package.
 
 What the paper leaves open (cascade size, injection rates, reward shape, region size, ...) is chosen
-once for every method. The values live in `setting.toml` beside this file.
+once for every method. The values live in `setting.toml` beside this file; other readings of the
+paper, `Setting.named("compact")` for one, in the folder `readings`.
 """
 
 from __future__ import annotations
@@ -13,6 +14,8 @@ from functools import lru_cache
 from importlib.resources import files
 from math import isfinite
 from typing import Any
+
+from rapo.core.params import FieldParams
 
 AGGRESSIVE, MODERATE, CONSERVATIVE = 0, 1, 2
 ACTIONS = ("aggressive", "moderate", "conservative")
@@ -28,16 +31,34 @@ class Setting:
 
     neighbours: float
     """Targets are drawn among the `neighbours * out_degree` nearest nodes, >= 1."""
-    inside_weight: float
-    """Factor on the probability of edges inside V_sens before scaling, > 0."""
     sensitive_low: float
     """Smallest share of nodes in V_sens, in (0, 1)."""
     sensitive_high: float
     """Largest share of nodes in V_sens, in (0, 1)."""
-    support: int
-    """Seed nodes of a stimulus, >= 1."""
+    stretch: float
+    """Length over breadth of the shape along which V_sens is grown, >= 1; 1 is a ball."""
+    echo: float
+    """Probability that an edge leaving V_sens is turned inwards, in [0, 1]; generated graphs."""
+    inside_weight: float
+    """Factor on the probability of edges inside V_sens before scaling, > 0."""
+    entering_weight: float
+    """The same of edges into V_sens, > 0."""
+    leaving_weight: float
+    """The same of edges out of V_sens, > 0."""
+    factor: float
+    """Factor on all probabilities of a generated graph, >= 0; 0 searches, for each graph, the one
+    that gives `cascade_target`, as is always done for a loaded graph."""
     cascade_target: float
     """Mean |A_t| over steps 50..400 of a nominal run with the moderate action, > 0."""
+    seeding: str
+    """Where the seeds of a stimulus lie: in a `ball` around a node of V_sens, or `split` into those
+    nearest to it inside V_sens and those nearest outside."""
+    support: int
+    """Seed nodes of a stimulus, >= 1."""
+    inside_share: float
+    """Of split seeds: mean share inside V_sens, in [0, 1]."""
+    inside_spread: float
+    """Of split seeds: the share is uniform over stimuli within `inside_share` +- this, >= 0."""
     edge_cap: float
     """Largest probability of an edge, in (0, 1]: odds of 1 are infinite, no gate lowers them."""
     persistence: float
@@ -55,13 +76,16 @@ class Setting:
     risk_tilt: float
     """Conservative seeds are weighted by exp(-risk_tilt * risk), >= 0."""
     kappa_s: float
-    """Saturation of the reward for served injections, > 0."""
+    """Saturation of the reward for served injections, >= 0; 0 is a reward linear in them."""
     outside_weight: float
     """Weight of engagement outside V_sens in the reward, >= 0."""
     kappa: float
     """Saturation of engagement outside V_sens, in nodes, > 0."""
+    psi_min: float
+    """Lower bound of the conductance where no constants of the fields are given, in (0, 1]."""
     budget: float
-    """f: budget of every cost, as a share of the constant aggressive policy's under `P0`, > 0."""
+    """f: budget of every cost, as a share of the constant aggressive policy's under `P0`, >= 0;
+    at 0 the duals rise with the cost itself, as the paper writes it."""
     horizons: tuple[int, int, int]
     """Steps of exposure, decay and replay, >= 1 each."""
 
@@ -91,7 +115,24 @@ class Setting:
     @staticmethod
     def default() -> Setting:
         """The package's own values."""
-        return _default()
+        return _read(DEFAULT)
+
+    @staticmethod
+    def named(name: str) -> Setting:
+        """A reading of the paper by its name, one of `READINGS`.
+
+        `echo` is the default: V_sens is an echo chamber. `compact` is the first reading, with all
+        stimuli inside V_sens and a saturating reward. `bistable` lets activity, once established,
+        resist the gate.
+        """
+        if name not in READINGS:
+            raise ValueError(f"setting must be one of {', '.join(READINGS)}, got {name!r}")
+        return _read(name)
+
+    @property
+    def params(self) -> FieldParams:
+        """Constants of the fields where none are given: the paper's, with `psi_min`."""
+        return FieldParams(psi_min=self.psi_min)
 
     def replace(self, **changes: Any) -> Setting:
         """A copy with some values changed, validated anew."""
@@ -105,10 +146,10 @@ class Setting:
     def from_dict(cls, values: Mapping[str, Any]) -> Setting:
         """Build from a mapping that holds every field and nothing else.
 
-        Version 0.1 had no `edge_cap` and cut at 1: without it the value is 1.0, so that what was
-        written then still stands for the same graphs.
+        Version 0.1 had fewer: what is missing of the later ones has the value it stood for then,
+        so that what was written is still the same platform.
         """
-        given = {"edge_cap": 1.0, **values}
+        given = {**_BEFORE, **values}
         names = {f.name for f in fields(cls)}
         wrong = sorted(set(given) ^ names)
         if wrong:
@@ -122,15 +163,25 @@ def _whole(value: Any) -> bool:
 
 _POSITIVE: Rule = ("a positive number", lambda v: v > 0)
 _NOT_NEGATIVE: Rule = ("a number >= 0", lambda v: v >= 0)
+_PROBABILITY: Rule = ("a number in [0, 1]", lambda v: 0 <= v <= 1)
 _SHARE: Rule = ("a share in (0, 1)", lambda v: 0 < v < 1)
-_WORDS = ("regions", "straddle")
+_WORDS = ("regions", "straddle", "seeding")
+SEEDINGS = ("ball", "split")
 _RULES: dict[str, Rule] = {
     "neighbours": ("a number >= 1", lambda v: v >= 1),
-    "inside_weight": _POSITIVE,
     "sensitive_low": _SHARE,
     "sensitive_high": _SHARE,
-    "support": ("a whole number >= 1", _whole),
+    "stretch": ("a number >= 1", lambda v: v >= 1),
+    "echo": _PROBABILITY,
+    "inside_weight": _POSITIVE,
+    "entering_weight": _POSITIVE,
+    "leaving_weight": _POSITIVE,
+    "factor": _NOT_NEGATIVE,
     "cascade_target": _POSITIVE,
+    "seeding": (f"one of {', '.join(SEEDINGS)}", lambda v: v in SEEDINGS),
+    "support": ("a whole number >= 1", _whole),
+    "inside_share": _PROBABILITY,
+    "inside_spread": _NOT_NEGATIVE,
     "edge_cap": ("a probability in (0, 1]", lambda v: 0 < v <= 1),
     "persistence": ("a probability in [0, 1)", lambda v: 0 <= v < 1),
     "delay": ("a whole number of steps >= 1", _whole),
@@ -139,16 +190,28 @@ _RULES: dict[str, Rule] = {
     "rates": ("three positive numbers of seeds per step", lambda v: v > 0),
     "influence_tilt": _NOT_NEGATIVE,
     "risk_tilt": _NOT_NEGATIVE,
-    "kappa_s": _POSITIVE,
+    "kappa_s": _NOT_NEGATIVE,
     "outside_weight": _NOT_NEGATIVE,
     "kappa": _POSITIVE,
+    "psi_min": ("a number in (0, 1]", lambda v: 0 < v <= 1),
     "budget": _NOT_NEGATIVE,
     "horizons": ("three whole numbers of steps >= 1", _whole),
 }
 """What each value must be, in words and as a test of one number (or word)."""
 
 
-@lru_cache(maxsize=1)
-def _default() -> Setting:
-    text = files("rapo.cascade").joinpath("setting.toml").read_text(encoding="utf-8")
-    return Setting.from_dict(tomllib.loads(text))
+_BEFORE: dict[str, Any] = {
+    "edge_cap": 1.0, "stretch": 1.0, "echo": 0.0, "entering_weight": 1.0, "leaving_weight": 1.0,
+    "factor": 0.0, "seeding": "ball", "inside_share": 1.0, "inside_spread": 0.0, "psi_min": 0.1,
+}  # fmt: skip
+"""What a setting of version 0.1 stood for without saying so."""
+
+DEFAULT = "echo"
+READINGS = (DEFAULT, "compact", "bistable")
+
+
+@lru_cache
+def _read(name: str) -> Setting:
+    folder = files("rapo.cascade")
+    path = folder / "setting.toml" if name == DEFAULT else folder / "readings" / f"{name}.toml"
+    return Setting.from_dict(tomllib.loads(path.read_text(encoding="utf-8")))

@@ -43,8 +43,8 @@ def reward_of(
 ) -> npt.NDArray[np.float64]:
     """Reward of the platform, (E,): served injections and some engagement outside V_sens.
 
-    Served injections count relative to the aggressive action under `P0` and saturate: the paper
-    keeps 82% of the return at a third of the reach, which no linear reward does.
+    Served injections count relative to the aggressive action under `P0`, in proportion or, with a
+    `kappa_s` above 0, saturating.
 
     Args:
         stats: (len(STATS), E) of the step.
@@ -53,7 +53,9 @@ def reward_of(
     """
     served = stats[row.SERVED] / served_at_most
     outside = stats[row.REACH] - stats[row.SENSITIVE]
-    task = np.expm1(-served / setting.kappa_s) / np.expm1(-1 / setting.kappa_s)
+    task = served
+    if setting.kappa_s > 0:
+        task = np.expm1(-served / setting.kappa_s) / np.expm1(-1 / setting.kappa_s)
     engagement = -np.expm1(-outside / setting.kappa)
     return np.asarray(task + setting.outside_weight * engagement, np.float64)
 

@@ -23,7 +23,6 @@ from rapo.cascade.regions import make_regions
 from rapo.cascade.scale import size_up_to
 from rapo.cascade.setting import Setting
 from rapo.cascade.spread import spectral_radius, ungated_edges
-from rapo.core.params import FieldParams
 
 Line = tuple[str, str]
 """A name and what is said of it."""
@@ -193,7 +192,7 @@ def network_lines(graph: Graph) -> list[Line]:
 
 def spread_lines(graph: Graph) -> list[Line]:
     """Probabilities, how far they carry, and how many edges the gate cannot hold."""
-    setting, psi_min = Setting.default(), FieldParams().psi_min
+    setting = Setting.default()
     radius, stay = spectral_radius(graph.adjacency), 1 - setting.persistence
     lines = []
     if graph.edges:
@@ -201,12 +200,12 @@ def spread_lines(graph: Graph) -> list[Line]:
         factor = graph.meta.get("scale")
         times = f"scaled by {factor:.4g}" if isinstance(factor, float) else "not scaled"
         lines.append(("probabilities", f"{least:.2g} to {most:.2g}, median {middle:.2g}, {times}"))
-    capped, ungated = int(graph.meta.get("capped_edges", 0)), ungated_edges(graph, psi_min)
+    capped, ungated = int(graph.meta.get("capped_edges", 0)), ungated_edges(graph, setting.psi_min)
     lines.append(
         (
             "gate",
-            f"{capped:,} edges capped, {ungated:,} above {1 / (1 + psi_min):.2f}, which even "
-            f"psi_min {psi_min:g} leaves above 1/2",
+            f"{capped:,} edges capped, {ungated:,} above {1 / (1 + setting.psi_min):.2f}, which "
+            f"even psi_min {setting.psi_min:g} leaves above 1/2",
         )
     )
     lines.append(

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from rapo.cascade.served import served_by_action
 from rapo.cascade.setting import ACTIONS
-from rapo.core.deformation import conductance
 from rapo.envs.vector import GraphDiffusionVectorEnv
 
 Float = npt.NDArray[np.floating[Any]]
@@ -46,10 +46,4 @@ class GreedyPolicy:
         """(E, 3) expected served injections of every action, the stimulus taken as on."""
         if self._env is None:
             raise ValueError("greedy watches no environment yet; call watch(env) first")
-        engine = self._env.engine
-        z = engine.stimulus - 1
-        psi = conductance(engine.G, engine.H, engine.params)
-        regions = engine.regions[engine.graph.support[z]]  # (E, k)
-        rate = engine.rates[z].astype(np.float64)  # (E, 3, k)
-        passed = rate * np.take_along_axis(psi, regions, axis=1)[:, None, :]
-        return np.asarray((passed / (passed + 1 - rate)).sum(axis=2))
+        return served_by_action(self._env.engine)

@@ -1,54 +1,112 @@
-"""What a setting of the platform gives with fixed policies: cheap enough to try hundreds.
+"""What a setting of the platform gives with fixed and greedy policies: cheap enough for hundreds.
 
-The constant aggressive policy stands in for GE and for a trained RAPO, which both end there or
-nearly so; the others tell what there is to trade.
+The greedy policy looks at the conductance and serves as much as it can; it stands in for a trained
+RAPO, the constant aggressive action under `P0` for GE.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
+from scipy.sparse.csgraph import dijkstra
 
+from rapo.agents.methods import SLOW_DECAY
 from rapo.cascade import stats as row
 from rapo.cascade.engine import Cascade
 from rapo.cascade.generate import generate
 from rapo.cascade.graph import Graph
 from rapo.cascade.rng import derive
+from rapo.cascade.served import greedy
 from rapo.cascade.setting import ACTIONS, AGGRESSIVE, EXPOSURE, REPLAY, Setting
 from rapo.envs.task import reward_of
 from rapo.rsd.metrics import auc_ratio, discounted, rag
 
+Float = npt.NDArray[np.float64]
+Policy = Callable[[Cascade], Any]
+
 EPISODES = 40
 """RSD episodes per graph and policy."""
+EVERY = 5
+"""Steps for which the greedy policy keeps its action, and between two looks at the active set."""
 
 
 def screen(
     setting: Setting, graph_seeds: Sequence[int], nodes: int = 250, episodes: int = EPISODES
 ) -> dict[str, float]:
-    """Means over the graphs of what the fixed policies do.
+    """Means over the graphs of what the policies do; returns relative to the aggressive `P0` one's.
 
     Returns:
-        RAG, AUC_R, SM_R, ReplayRet, OddsRatio of the aggressive policy under the deformed kernel
-        (ReplayRet over `P0`'s); RAG_P0 and its std; moderate_cost and conservative_cost, the
-        harm under `P0` over the aggressive one's; moderate_return and conservative_return likewise;
-        reach, the mean of |A_t| in Exposure under `P0`; clipped, the share of capped edges;
-        sensitive, the share of nodes in V_sens.
+        RAG, AUC_R, SM_R, ReplayRet, OddsRatio, R_c, served, outside (activity outside V_sens),
+        alive (reach of Exposure's second half), all of the greedy policy under the deformed kernel
+        and the last three over the aggressive policy's under `P0`; correlation of OddsRatio and RAG
+        over its episodes; off_RAG, off_AUC_R, off_SM_R of off@rep; slow_RAG with slowly decaying
+        scars; aggressive, moderate, conservative, the returns of constants under the deformed
+        kernel, best, that of the best constant per graph, and gain, greedy's over it, less 1.
+        Under `P0`: RAG_P0 and its std; R_c_P0; moderate_cost and conservative_cost, the harm over
+        the aggressive one's; moderate_return and conservative_return likewise; reach, the mean of
+        |A_t| in Exposure; clipped, the share of capped edges; sensitive, the share in V_sens.
     """
     found = [_one(setting, seed, nodes, episodes) for seed in graph_seeds]
-    return {name: float(np.mean([each[name] for each in found])) for name in found[0]}
+    means = {name: float(np.mean([each[name] for each in found])) for name in found[0]}
+    means["gain"] = means["ReplayRet"] / means["best"] - 1
+    means["cost_spread"] = float(np.std([each["conservative_cost"] for each in found]))
+    return means
 
 
 def _one(setting: Setting, graph_seed: int, nodes: int, episodes: int) -> dict[str, float]:
     graph = generate(nodes, graph_seed, setting)
-    free = [_constant(graph, setting, action, "off", episodes) for action in range(len(ACTIONS))]
-    deformed = _constant(graph, setting, AGGRESSIVE, "full", episodes)
+    hops = _hops(graph)
+
+    def made(deformation: str = "full", delta: float = 1.0) -> Cascade:
+        engine = Cascade(
+            graph,
+            episodes,
+            setting=setting,
+            params=replace(setting.params, delta=delta),
+            deformation=deformation,
+        )
+        engine.start(
+            derive(derive(np.arange(episodes), 0), 0), 1 + np.arange(episodes) % graph.stimuli
+        )
+        return engine
+
+    def constant(action: int, deformation: str) -> dict[str, Any]:
+        return _measured(made(deformation), lambda engine: action, hops)
+
+    free = [constant(action, "off") for action in range(len(ACTIONS))]
+    fixed = [constant(action, "full") for action in range(len(ACTIONS))]
     base = free[AGGRESSIVE]
+    engine = made()
+    before = _phase(engine, greedy, EXPOSURE)
+    _phase(engine, greedy, 1)
+    kept = engine.snapshot()
+    deformed = _judged(engine, before, _phase(engine, greedy, REPLAY), hops)
+    engine.restore(kept)
+    engine.set_deformation(False)
+    off = _judged(engine, before, _phase(engine, greedy, REPLAY), hops)
+    slow = _measured(made(delta=SLOW_DECAY), greedy, hops)
+    returns = [each["ReplayReturn"] / base["ReplayReturn"] for each in fixed]
+    names = ("RAG", "AUC_R", "SM_R", "OddsRatio", "R_c", "correlation")
     return {
-        **{name: deformed[name] for name in ("RAG", "AUC_R", "SM_R", "OddsRatio")},
+        **{name: deformed[name] for name in names},
         "ReplayRet": deformed["ReplayReturn"] / base["ReplayReturn"],
+        "served": deformed["served"] / base["served"],
+        "outside": deformed["outside"] / base["outside"],
+        "alive": deformed["late"] / base["late"],
+        "off_RAG": off["RAG"],
+        "off_AUC_R": off["AUC_R"],
+        "off_SM_R": off["SM_R"],
+        "slow_RAG": slow["RAG"],
+        **dict(zip(ACTIONS, returns, strict=True)),
+        "best": max(returns),
+        "constant_RAG": fixed[AGGRESSIVE]["RAG"],
         "RAG_P0": base["RAG"],
         "RAG_P0_std": base["RAG_std"],
+        "R_c_P0": base["R_c"],
         "moderate_cost": free[1]["harm"] / base["harm"],
         "conservative_cost": free[2]["harm"] / base["harm"],
         "moderate_return": free[1]["ReplayReturn"] / base["ReplayReturn"],
@@ -59,29 +117,62 @@ def _one(setting: Setting, graph_seed: int, nodes: int, episodes: int) -> dict[s
     }
 
 
-def _constant(
-    graph: Graph, setting: Setting, action: int, deformation: str, episodes: int
-) -> dict[str, float]:
-    """RSD of a constant action: it needs no observation, so each run is one kernel call."""
-    engine = Cascade(graph, episodes, setting=setting, deformation=deformation)
-    keys = derive(derive(np.arange(episodes), 0), 0)
-    engine.start(keys, 1 + np.arange(episodes) % graph.stimuli)
-    trace = engine.run(action, sum(setting.horizons)).astype(np.float64)  # (T, rows, E)
-    phase = np.repeat(np.arange(3), setting.horizons)
-    exposure, replay = trace[phase == EXPOSURE], trace[phase == REPLAY]
-    most = engine.rates[:, AGGRESSIVE].sum(axis=1, dtype=np.float64)[engine.stimulus - 1]
-    steps = replay.transpose(1, 0, 2).reshape(trace.shape[1], -1)
+def _phase(engine: Cascade, policy: Policy, phase: int) -> tuple[Float, npt.NDArray[np.bool_]]:
+    """Run one phase: its trace (T, rows, E), and which nodes were seen active (E, n)."""
+    seen = np.zeros((engine.episodes, engine.graph.n), np.bool_)
+    parts, left = [], engine.setting.horizons[phase]
+    while left:
+        steps = min(EVERY, left)
+        parts.append(engine.run(policy(engine), steps))
+        left -= steps
+        if left:  # with the last step the next phase has begun
+            seen |= engine.active
+    return np.concatenate(parts).astype(np.float64), seen
+
+
+def _measured(engine: Cascade, policy: Policy, hops: Float) -> dict[str, Any]:
+    """RSD of a policy in numbers."""
+    before = _phase(engine, policy, EXPOSURE)
+    _phase(engine, policy, 1)
+    return _judged(engine, before, _phase(engine, policy, REPLAY), hops)
+
+
+def _judged(engine: Cascade, before: Any, after: Any, hops: Float) -> dict[str, Any]:
+    exposure, replay, seen = before[0], after[0], after[1]
+    setting, z = engine.setting, engine.stimulus - 1
+    most = engine.rates[:, AGGRESSIVE].sum(axis=1, dtype=np.float64)[z]
+    steps = replay.transpose(1, 0, 2).reshape(replay.shape[1], -1)
     rewards = reward_of(steps, np.tile(most, len(replay)), setting).reshape(len(replay), -1)
-    before, after = exposure[:, row.REACH].T, replay[:, row.REACH].T
-    peaks = rag(before, after)
+    first, second = exposure[:, row.REACH].T, replay[:, row.REACH].T
+    peaks = rag(first, second)
     nominal, passed = replay[:, row.ENTRY_NOMINAL], replay[:, row.ENTRY_DEFORMED]
+    odds = np.divide(passed, nominal, out=np.full_like(passed, np.nan), where=nominal > 0)
+    by_episode = np.nanmean(odds, axis=0)
+    far = np.where(seen & np.isfinite(hops[z]), hops[z], 0).max(axis=1)
+    harm = np.concatenate([exposure, replay])[:, row.HARM]
+    varies = peaks.std() > 0 and by_episode.std() > 0
     return {
         "RAG": float(peaks.mean()),
         "RAG_std": float(peaks.std(ddof=1)),
-        "AUC_R": float(auc_ratio(before, after).mean()),
+        "AUC_R": float(auc_ratio(first, second).mean()),
         "SM_R": float(auc_ratio(exposure[:, row.SENSITIVE].T, replay[:, row.SENSITIVE].T).mean()),
-        "OddsRatio": float((passed[nominal > 0] / nominal[nominal > 0]).mean()),
+        "OddsRatio": float(by_episode.mean()),
+        "correlation": float(np.corrcoef(by_episode, peaks)[0, 1]) if varies else 0.0,
         "ReplayReturn": float(discounted(rewards.T, 0.99).mean()),
-        "harm": float(trace[:, row.HARM].mean()),
-        "reach": float(before.mean()),
+        "R_c": float(far.mean()),
+        "served": float((replay[:, row.SERVED] / most).mean()),
+        "outside": float((replay[:, row.REACH] - replay[:, row.SENSITIVE]).mean()),
+        "late": float(exposure[len(exposure) // 2 :, row.REACH].mean()),
+        "harm": float(harm.mean()),
+        "reach": float(first.mean()),
     }
+
+
+def _hops(graph: Graph) -> Float:
+    """(Z, n) hops along edges from each stimulus' seeds to every node."""
+    return np.stack(
+        [
+            dijkstra(graph.adjacency, indices=seeds, unweighted=True, min_only=True)
+            for seeds in graph.support
+        ]
+    )

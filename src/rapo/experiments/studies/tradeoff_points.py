@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import pandas as pd
 
 from rapo.agents.methods import SHIELD_THRESHOLD
+from rapo.cascade.setting import Setting
 from rapo.core.params import FieldParams
 from rapo.experiments.presets import Preset
 from rapo.experiments.studies.graph_means import retrained
@@ -16,7 +17,7 @@ from rapo.experiments.tasks import Evaluate
 BASELINES = ("GE", "DR", "PM-ST", "PM-RNN", "Shield-UM")
 TITLES = {"RAG": "RAG", "AUC_R": "AUC-R", "SM_R": "SM-R", "ReplayRet": "ReplayRet",
           "OddsRatio": "OddsRatio"}  # fmt: skip
-DEFAULT = FieldParams()
+DEFAULT = Setting.default().params
 
 
 Means = dict[tuple[Evaluate, ...], pd.DataFrame]

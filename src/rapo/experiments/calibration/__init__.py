@@ -1,0 +1,1 @@
+"""`rapo calibrate`: choose what the paper leaves open, on graphs that no evaluation uses."""

@@ -1,0 +1,32 @@
+"""`Log`: what a search has found, line by line, so that a cut one goes on."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+
+class Log:
+    """Lines of JSON by key, appended as they come; what is there is not done again."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.known: dict[str, dict[str, Any]] = {}
+        if path.exists():
+            for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+                try:
+                    entry = json.loads(line)
+                    self.known[entry["key"]] = entry
+                except (json.JSONDecodeError, KeyError, TypeError):
+                    raise ValueError(
+                        f"line {number} of {path} is damaged; remove it to compute it again"
+                    ) from None
+
+    def add(self, key: str, **entry: Any) -> dict[str, Any]:
+        """Keep an entry under its key."""
+        whole = {"key": key, **entry}
+        self.known[key] = whole
+        with self.path.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(whole) + "\n")
+        return whole

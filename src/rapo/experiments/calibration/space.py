@@ -1,0 +1,154 @@
+"""The open choices as points of a box, and the file of the package that holds the chosen ones."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from importlib.resources import files
+
+import numpy as np
+import numpy.typing as npt
+
+from rapo.cascade.setting import Setting
+
+SPACE: dict[str, tuple[float, float]] = {
+    "neighbours": (1.2, 2.2),
+    "sensitive_high": (0.18, 0.25),
+    "stretch": (1.5, 9.0),
+    "echo": (0.3, 0.97),
+    "inside_weight": (1.5, 6.0),
+    "entering_weight": (0.4, 5.0),
+    "leaving_weight": (0.1, 1.2),
+    "factor": (0.2, 0.7),
+    "support": (8.0, 30.0),
+    "inside_share": (0.1, 0.7),
+    "inside_spread": (0.0, 0.45),
+    "persistence": (0.0, 0.2),
+    "region_size": (1.5, 5.0),
+    "psi_min": (0.02, 0.3),
+    "aggressive": (0.4, 2.5),
+    "moderate_share": (0.5, 0.97),
+    "conservative_share": (0.3, 0.95),
+    "influence_tilt": (0.0, 3.0),
+    "risk_tilt": (2.0, 25.0),
+}
+"""What is searched, and where. The fields' constants but psi_min are the paper's."""
+LOGARITHMIC = ("stretch", "inside_weight", "entering_weight", "leaving_weight", "factor", "psi_min",
+               "aggressive", "risk_tilt")  # fmt: skip
+"""Scales on which equal ratios are equal steps."""
+
+STARTS: tuple[dict[str, float], ...] = (
+    {"neighbours": 1.7, "sensitive_high": 0.25, "stretch": 3.75, "echo": 0.73, "inside_weight": 3.1,
+     "entering_weight": 1.6, "leaving_weight": 0.45, "factor": 0.36, "support": 25,
+     "inside_share": 0.44, "inside_spread": 0.34, "persistence": 0, "region_size": 3.1,
+     "psi_min": 0.19, "aggressive": 0.74, "moderate_share": 0.89, "conservative_share": 0.757,
+     "influence_tilt": 1.5, "risk_tilt": 20},
+    {"neighbours": 1.69, "sensitive_high": 0.24, "stretch": 3.9, "echo": 0.71,
+     "inside_weight": 3.65, "entering_weight": 3.93, "leaving_weight": 0.76, "factor": 0.339,
+     "support": 14, "inside_share": 0.27, "inside_spread": 0.2, "persistence": 0.04,
+     "region_size": 2.36, "psi_min": 0.036, "aggressive": 2.11, "moderate_share": 0.9,
+     "conservative_share": 0.75, "influence_tilt": 0.32, "risk_tilt": 4.6},
+    {"neighbours": 1.7, "sensitive_high": 0.25, "stretch": 4.5, "echo": 0.9, "inside_weight": 3.23,
+     "entering_weight": 1.6, "leaving_weight": 1.1, "factor": 0.339, "support": 20,
+     "inside_share": 0.35, "inside_spread": 0.37, "persistence": 0.05, "region_size": 3,
+     "psi_min": 0.19, "aggressive": 0.48, "moderate_share": 0.83, "conservative_share": 0.757,
+     "influence_tilt": 2.1, "risk_tilt": 19.7},
+    {"neighbours": 1.81, "sensitive_high": 0.19, "stretch": 6.4, "echo": 0.37,
+     "inside_weight": 3.96, "entering_weight": 1.73, "leaving_weight": 0.84, "factor": 0.252,
+     "support": 21, "inside_share": 0.26, "inside_spread": 0.38, "persistence": 0.12,
+     "region_size": 3.3, "psi_min": 0.024, "aggressive": 0.95, "moderate_share": 0.68,
+     "conservative_share": 0.69, "influence_tilt": 1.3, "risk_tilt": 24},
+)  # fmt: skip
+"""Known points: one in which learning matters, one closer to the rest of the paper, and the two
+kinds of best that an earlier search found (results/calibration/equal_weights)."""
+
+_NAMES = tuple(SPACE)
+
+
+def to_box(point: Mapping[str, float]) -> npt.NDArray[np.float64]:
+    """A point as coordinates in [0, 1]."""
+    low, high = _bounds()
+    return np.asarray((_scaled([point[name] for name in _NAMES]) - low) / (high - low))
+
+
+def from_box(box: npt.NDArray[np.float64]) -> dict[str, float]:
+    """The point at coordinates; what lies outside is cut off."""
+    low, high = _bounds()
+    values = low + (high - low) * np.clip(box, 0, 1)
+    values = np.where(_is_log(), np.exp(values), values)
+    return dict(zip(_NAMES, map(float, values), strict=True))
+
+
+def _is_log() -> npt.NDArray[np.bool_]:
+    return np.array([name in LOGARITHMIC for name in _NAMES])
+
+
+def _scaled(values: list[float]) -> npt.NDArray[np.float64]:
+    array = np.asarray(values, np.float64)
+    return np.where(_is_log(), np.log(np.maximum(array, 1e-12)), array)
+
+
+def _bounds() -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+    low, high = zip(*SPACE.values(), strict=True)
+    return _scaled(list(low)), _scaled(list(high))
+
+
+def setting_of(point: Mapping[str, float]) -> Setting:
+    """The setting that a point stands for, rounded to what a reader can remember."""
+    top = round(point["aggressive"], 2)
+    high = round(point["sensitive_high"], 2)
+    return Setting.default().replace(
+        neighbours=round(point["neighbours"], 2),
+        sensitive_low=round(high - 0.03, 2),
+        sensitive_high=high,
+        stretch=round(point["stretch"], 1),
+        echo=round(point["echo"], 2),
+        inside_weight=round(point["inside_weight"], 2),
+        entering_weight=round(point["entering_weight"], 2),
+        leaving_weight=round(point["leaving_weight"], 2),
+        factor=round(point["factor"], 3),
+        support=round(point["support"]),
+        inside_share=round(point["inside_share"], 2),
+        inside_spread=round(point["inside_spread"], 2),
+        persistence=round(point["persistence"], 2),
+        regions=f"community:{point['region_size']:.1f}".removesuffix(".0"),
+        psi_min=round(point["psi_min"], 3),
+        rates=(
+            top,
+            round(top * point["moderate_share"], 2),
+            round(top * point["conservative_share"], 2),
+        ),
+        influence_tilt=round(point["influence_tilt"], 1),
+        risk_tilt=round(point["risk_tilt"], 1),
+    )
+
+
+SETTING_FILE = files("rapo.cascade").joinpath("setting.toml")
+"""The one file of the package that the chosen values are written into."""
+_GROUPS = {
+    "graph": ("neighbours", "sensitive_low", "sensitive_high", "stretch", "echo", "inside_weight",
+              "entering_weight", "leaving_weight", "factor", "cascade_target", "edge_cap"),
+    "stimuli": ("seeding", "support", "inside_share", "inside_spread"),
+    "dynamics": ("persistence", "delay", "horizons", "regions", "straddle", "psi_min"),
+    "injection: aggressive, moderate, conservative": ("rates", "influence_tilt", "risk_tilt"),
+    "reward": ("kappa_s", "outside_weight", "kappa"),
+    "budget of every cost, as a share of the constant aggressive policy's under P0": ("budget",),
+}  # fmt: skip
+
+
+def setting_text(setting: Setting) -> str:
+    """The setting as the package's file holds it."""
+    values = setting.to_dict()
+    lines = [
+        "# The open choices of the simulated platform, one set for every method and every graph.",
+        "# Chosen by `rapo calibrate` on graphs with seeds from 1000 on; results/calibration has",
+        "# the search. Meaning and range of each value: rapo.cascade.setting.Setting.",
+    ]
+    for title, names in _GROUPS.items():
+        lines += ["", f"# {title}"]
+        for name in names:
+            value = values.pop(name)
+            lines.append(f"{name} = {json.dumps(value)}")
+    if values:
+        raise ValueError(f"no group of the setting's file holds {sorted(values)}")
+    return "\n".join(lines) + "\n"
