@@ -10,7 +10,6 @@ import numpy as np
 import pandas as pd
 
 from rapo.agents.methods import LOCAL_SHARE, SLOW_DECAY, TOP_K
-from rapo.cascade.setting import Setting
 from rapo.experiments.paper import METRICS, SLOW_DECAY_RAG, TABLE1
 from rapo.experiments.presets import Preset
 from rapo.experiments.studies.graph_means import FEW, mean_of, retrained, told, unit_means
@@ -97,7 +96,7 @@ def scopes(preset: Preset) -> list[Variant]:
 
 def regions(preset: Preset) -> list[Variant]:
     """Trained anew with other regions, and with the paper's literal one-step activation."""
-    setting = Setting.default()
+    setting = preset.setting
     literal = setting.replace(persistence=0.0)
     found = [Variant("regions", f"{setting.regions} (default)", retrained(preset))]
     found += [
