@@ -19,13 +19,13 @@ from rapo.experiments.screening import screen
 Tell = Callable[[str], None]
 Box = npt.NDArray[np.float64]
 
-SCREEN_GRAPHS = tuple(range(1000, 1004))
-WIDE_GRAPHS = tuple(range(1004, 1016))
+SCREEN_GRAPHS = tuple(range(1000, 1006))
+WIDE_GRAPHS = tuple(range(1006, 1018))
 """Graphs differ: the best settings are looked at again on others, and chosen by these."""
-SIZE_GRAPHS = (1016, 1017, 1018)
+SIZE_GRAPHS = (1018, 1019, 1020)
 OTHER_SIZES = (50, 100, 500, 1000)
-SECOND_LOOKS = 24
-PARENTS = 24
+SECOND_LOOKS = 12
+PARENTS = 10
 """Best settings from which children are made."""
 
 

@@ -48,19 +48,29 @@ STARTS: tuple[dict[str, float], ...] = (
      "support": 14, "inside_share": 0.27, "inside_spread": 0.2, "persistence": 0.04,
      "region_size": 2.36, "psi_min": 0.036, "aggressive": 2.11, "moderate_share": 0.9,
      "conservative_share": 0.75, "influence_tilt": 0.32, "risk_tilt": 4.6},
-    {"neighbours": 1.7, "sensitive_high": 0.25, "stretch": 4.5, "echo": 0.9, "inside_weight": 3.23,
-     "entering_weight": 1.6, "leaving_weight": 1.1, "factor": 0.339, "support": 20,
-     "inside_share": 0.35, "inside_spread": 0.37, "persistence": 0.05, "region_size": 3,
-     "psi_min": 0.19, "aggressive": 0.48, "moderate_share": 0.83, "conservative_share": 0.757,
-     "influence_tilt": 2.1, "risk_tilt": 19.7},
-    {"neighbours": 1.81, "sensitive_high": 0.19, "stretch": 6.4, "echo": 0.37,
-     "inside_weight": 3.96, "entering_weight": 1.73, "leaving_weight": 0.84, "factor": 0.252,
-     "support": 21, "inside_share": 0.26, "inside_spread": 0.38, "persistence": 0.12,
-     "region_size": 3.3, "psi_min": 0.024, "aggressive": 0.95, "moderate_share": 0.68,
-     "conservative_share": 0.69, "influence_tilt": 1.3, "risk_tilt": 24},
+    {"neighbours": 1.86, "sensitive_high": 0.219, "stretch": 3.78, "echo": 0.557,
+     "inside_weight": 3.45, "entering_weight": 1.01, "leaving_weight": 0.651, "factor": 0.327,
+     "support": 29.7, "inside_share": 0.417, "inside_spread": 0.304, "persistence": 0.0372,
+     "region_size": 2.74, "psi_min": 0.112, "aggressive": 0.63, "moderate_share": 0.785,
+     "conservative_share": 0.748, "influence_tilt": 1.12, "risk_tilt": 21.9},
+    {"neighbours": 1.83, "sensitive_high": 0.219, "stretch": 4.25, "echo": 0.401,
+     "inside_weight": 3.55, "entering_weight": 1.08, "leaving_weight": 0.598, "factor": 0.318,
+     "support": 27.4, "inside_share": 0.395, "inside_spread": 0.304, "persistence": 0.0372,
+     "region_size": 2.94, "psi_min": 0.0675, "aggressive": 0.585, "moderate_share": 0.76,
+     "conservative_share": 0.748, "influence_tilt": 1.64, "risk_tilt": 16.9},
+    {"neighbours": 1.7, "sensitive_high": 0.249, "stretch": 4.48, "echo": 0.9,
+     "inside_weight": 3.23, "entering_weight": 1.6, "leaving_weight": 0.609, "factor": 0.339,
+     "support": 24.1, "inside_share": 0.349, "inside_spread": 0.374, "persistence": 0.0471,
+     "region_size": 3.04, "psi_min": 0.19, "aggressive": 0.478, "moderate_share": 0.829,
+     "conservative_share": 0.757, "influence_tilt": 2.1, "risk_tilt": 19.7},
+    {"neighbours": 1.81, "sensitive_high": 0.192, "stretch": 6.38, "echo": 0.368,
+     "inside_weight": 3.96, "entering_weight": 1.73, "leaving_weight": 0.841, "factor": 0.252,
+     "support": 21.1, "inside_share": 0.261, "inside_spread": 0.376, "persistence": 0.121,
+     "region_size": 3.26, "psi_min": 0.0237, "aggressive": 0.947, "moderate_share": 0.688,
+     "conservative_share": 0.699, "influence_tilt": 1.26, "risk_tilt": 24},
 )  # fmt: skip
-"""Known points: one in which learning matters, one closer to the rest of the paper, and the two
-kinds of best that an earlier search found (results/calibration/equal_weights)."""
+"""Known points: one in which learning matters, one closer to the rest of the paper, and four that
+an earlier, wider search found (results/calibration/wide)."""
 
 _NAMES = tuple(SPACE)
 
