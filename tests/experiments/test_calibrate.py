@@ -4,33 +4,34 @@ import json
 import tomllib
 from concurrent.futures import Future
 from contextlib import contextmanager
+from math import log, sqrt
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from rapo.agents.config import PPOConfig
-from rapo.cascade.setting import Setting
-from rapo.experiments import calibrate as module
-from rapo.experiments.calibrate import (
+from rapo.cascade.setting import ACTIONS, Setting
+from rapo.experiments.calibration import command, search, space, trained
+from rapo.experiments.calibration.command import calibrate, calibrate_from_words
+from rapo.experiments.calibration.log import Log
+from rapo.experiments.calibration.space import (
     SPACE,
     STARTS,
-    Log,
-    calibrate,
-    calibrate_from_words,
-    screening_score,
+    from_box,
     setting_of,
     setting_text,
-    shortfalls,
-    trained_score,
+    to_box,
 )
-from rapo.experiments.paper import METRICS, TABLE1
+from rapo.experiments.calibration.targets import SIZE_TARGETS, TARGETS, UNMET, score, shortfalls
 from rapo.experiments.screening import screen
 
 PERFECT = {
-    "RAG": 0.33, "AUC_R": 0.36, "SM_R": 0.31, "ReplayRet": 0.82, "OddsRatio": 0.41, "RAG_P0": 1.0,
-    "RAG_P0_std": 0.1, "moderate_cost": 0.7, "conservative_cost": 0.3, "moderate_return": 0.96,
-    "conservative_return": 0.65, "reach": 10.0, "clipped": 0.0, "sensitive": 0.2,
+    "RAG": 0.33, "AUC_R": 0.36, "SM_R": 0.31, "ReplayRet": 0.82, "OddsRatio": 0.41, "R_c": 8.4,
+    "served": 0.85, "outside": 0.85, "alive": 0.5, "off_RAG": 0.91, "off_AUC_R": 0.93,
+    "off_SM_R": 0.92, "slow_RAG": 0.38, "gain": 0.05, "RAG_P0": 1.0, "RAG_P0_std": 0.12,
+    "R_c_P0": 16.9, "conservative_cost": 0.5, "moderate_return": 0.9, "conservative_return": 0.8,
+    "clipped": 0.0, "sensitive": 0.2,
 }  # fmt: skip
 SHORT = Setting.default().replace(horizons=(60, 20, 60), delay=10)
 TINY = PPOConfig(envs=4, rollout=256, minibatch=64, epochs=1, hidden=16)
@@ -39,63 +40,76 @@ TINY = PPOConfig(envs=4, rollout=256, minibatch=64, epochs=1, hidden=16)
 # Scores
 
 
+def bent(z, weight=1.0):
+    return weight * 2 * (sqrt(1 + z * z) - 1)
+
+
 @pytest.mark.parametrize(
-    ("changes", "score"),
+    ("changes", "expected"),
     [
         ({}, 0.0),
-        ({"RAG": 0.33 + 0.08}, 1.0),  # one of the paper's stds
-        ({"AUC_R": 0.36 - 2 * 0.07}, 4.0),
-        ({"ReplayRet": 0.82 + 0.03, "SM_R": 0.31 + 0.06}, 2.0),
-        ({"OddsRatio": 0.41 + 0.08}, 1.0),
-        ({"moderate_return": 0.96 - 0.04}, 1.0),
-        ({"conservative_return": 0.65 + 3 * 0.05}, 9.0),
-        ({"reach": 3.0, "moderate_cost": 0.1}, 0.0),  # told, not judged
-        ({"clipped": 0.02}, float("inf")),
+        ({"RAG": 0.33 + 0.08}, bent(1, 2)),  # one of the paper's stds
+        ({"AUC_R": 0.36 - 2 * 0.07}, bent(2, 2)),
+        ({"ReplayRet": 0.82 + 0.03, "SM_R": 0.31 + 0.06}, 2 * bent(1, 2)),
+        ({"OddsRatio": 0.41 + 0.08}, bent(1)),
+        ({"off_RAG": 0.91 * np.exp(0.13)}, bent(1, 1.5)),
+        ({"off_AUC_R": 3.72}, bent(log(4) / 0.35, 0.5)),
+        ({"served": 0.78 - 0.04}, bent(1)),
+        ({"served": 0.79}, 0.0),  # inside the paper's range
+        ({"outside": 0.91 + 0.16}, bent(2)),
+        ({"alive": 0.1}, bent(2)),
+        ({"R_c": 16.9 * (8.4 / 16.9 + 0.05)}, bent(1)),
+        ({"slow_RAG": 0.46}, bent(1, 0.7)),
+        ({"reduction_50": 0.59}, bent(1)),
+        ({"gain": 0.01}, UNMET * 2),
+        ({"clipped": 0.02}, UNMET),
+        ({"clipped": 0.9}, UNMET * 5),  # a bound, so that a search can still compare
         ({"OddsRatio": float("nan")}, float("inf")),  # no harm ever entered: nothing to compare
     ],
 )
-def test_screening_score_by_hand(changes, score):
-    assert screening_score({**PERFECT, **changes}) == pytest.approx(score, abs=1e-9)
+def test_the_score_by_hand(changes, expected):
+    assert score({**PERFECT, **changes}) == pytest.approx(expected, abs=1e-9)
 
 
 @pytest.mark.parametrize(
-    ("name", "good", "bad", "words"),
+    ("name", "good", "bad"),
     [
-        ("conservative_cost", 0.6, 0.61, "conservative costs more than 0.6"),
-        ("clipped", 0.01, 0.011, "more than 1% of the edges clipped"),
-        ("sensitive", 0.15, 0.149, "V_sens outside"),
-        ("sensitive", 0.25, 0.251, "V_sens outside"),
-        ("RAG_P0", 0.901, 0.89, "RAG under P0 not 1"),
-        ("RAG_P0", 1.099, 1.11, "RAG under P0 not 1"),
-        ("RAG_P0_std", 0.2, 0.21, "spread of RAG under P0"),
+        ("conservative_cost", 0.6, 0.61),
+        ("conservative_return", 0.97, 0.98),
+        ("moderate_return", 0.99, 1.0),
+        ("clipped", 0.01, 0.011),
+        ("sensitive", 0.15, 0.149),
+        ("sensitive", 0.25, 0.26),
+        ("gain", 0.03, 0.029),
+        ("RAG_P0", 0.901, 0.89),
+        ("RAG_P0", 1.099, 1.11),
+        ("RAG_P0_std", 0.16, 0.17),
+        ("RAG_P0_std", 0.08, 0.07),
     ],
 )
-def test_requirements(name, good, bad, words):
+def test_requirements(name, good, bad):
     assert shortfalls({**PERFECT, name: good}) == []
     found = shortfalls({**PERFECT, name: bad})
-    assert len(found) == 1 and found[0].startswith(words)
-
-
-def test_trained_score_by_hand():
-    found = {
-        method: {m: TABLE1[method][m][0] for m in METRICS} | {"OddsRatio": 0.41}
-        for method in module.TRAINED
-    }
-    assert trained_score(found) == pytest.approx(0)
-    found["RAPO"]["OddsRatio"] = 0.41 + 0.16
-    found["GE"]["OddsRatio"] = 9.0  # of RAPO alone it is asked
-    found["PM-ST"]["RAG"] += 0.10
-    found["DR"]["ReplayRet"] -= 3 * 0.04
-    assert trained_score(found) == pytest.approx(4 + 1 + 9)
+    assert len(found) == 1 and found[0].startswith(f"{name} {bad:.3g}")
 
 
 def test_screening_tells_what_is_judged():
-    found = screen(SHORT, (1000,), nodes=40, episodes=4)
-    assert set(found) == set(PERFECT)
-    assert found == screen(SHORT, (1000,), nodes=40, episodes=4)
+    found = screen(SHORT, (1000,), nodes=60, episodes=4)
+    derived = {"R_c_kept", *(target.name for target in SIZE_TARGETS)}
+    assert {target.name for target in TARGETS} - derived <= set(found)
+    assert set(PERFECT) <= set(found)
+    assert found == screen(SHORT, (1000,), nodes=60, episodes=4)
     assert np.isfinite(list(found.values())).all()
-    assert 0 < found["conservative_cost"] < found["moderate_cost"] < 1
-    assert found["OddsRatio"] < 1
+    assert 0 < found["conservative_cost"] < 1 and found["OddsRatio"] < 1
+    assert found["best"] == max(found[name] for name in ACTIONS)
+    assert found["gain"] == pytest.approx(found["ReplayRet"] / found["best"] - 1)
+
+
+def test_screening_of_two_graphs_is_their_mean():
+    one, other = (screen(SHORT, (seed,), nodes=60, episodes=4) for seed in (1000, 1001))
+    both = screen(SHORT, (1000, 1001), nodes=60, episodes=4)
+    for name in ("RAG", "off_AUC_R", "slow_RAG", "served"):
+        assert both[name] == pytest.approx((one[name] + other[name]) / 2)
 
 
 # Settings
@@ -105,7 +119,7 @@ def points(count=20):
     rng = np.random.default_rng(0)
     yield from STARTS
     for _ in range(count):
-        yield {name: rng.uniform(*bounds) for name, bounds in SPACE.items()}
+        yield from_box(rng.random(len(SPACE)))
 
 
 def test_every_setting_survives_its_file():
@@ -118,24 +132,35 @@ def test_every_setting_survives_its_file():
         assert all(low <= start[name] <= high for name, (low, high) in SPACE.items())
 
 
+def test_the_box_holds_the_space():
+    for point in points():
+        assert from_box(to_box(point)) == pytest.approx(point)
+        assert np.all((to_box(point) >= -1e-9) & (to_box(point) <= 1 + 1e-9))
+    corner = from_box(np.full(len(SPACE), 2.0))
+    assert corner == pytest.approx({name: high for name, (_, high) in SPACE.items()})
+    middle = from_box(np.full(len(SPACE), 0.5))
+    low, high = SPACE["factor"]
+    assert middle["factor"] == pytest.approx(sqrt(low * high))  # equal ratios are equal steps
+
+
 def test_the_packages_file_is_what_the_command_writes():
-    own = Path(str(module.SETTING_FILE)).read_text(encoding="utf-8")
+    own = Path(str(space.SETTING_FILE)).read_text(encoding="utf-8")
     assert own == setting_text(Setting.default())
 
 
 def test_a_value_without_a_group_is_named(monkeypatch):
-    groups = {k: v for k, v in module._GROUPS.items() if "budget" not in v}
-    monkeypatch.setattr(module, "_GROUPS", groups)
+    groups = {k: v for k, v in space._GROUPS.items() if "budget" not in v}
+    monkeypatch.setattr(space, "_GROUPS", groups)
     with pytest.raises(ValueError, match=r"no group .* holds \['budget'\]"):
         setting_text(Setting.default())
 
 
 def test_a_point_becomes_numbers_one_can_remember():
-    point = {**STARTS[0], "aggressive": 0.7049, "moderate_share": 0.5, "region_size": 4.96,
-             "straddle": 0.49, "support": 13.6, "kappa_s": 0.17049}  # fmt: skip
+    point = {**STARTS[0], "aggressive": 0.7049, "moderate_share": 0.5, "conservative_share": 0.25,
+             "region_size": 4.96, "support": 13.6, "sensitive_high": 0.2249}  # fmt: skip
     setting = setting_of(point)
-    assert setting.rates == (0.7, 0.35, 0.15) and setting.regions == "community:5"
-    assert setting.straddle is False and setting.support == 14 and setting.kappa_s == 0.17
+    assert setting.rates == (0.7, 0.35, 0.17) and setting.regions == "community:5"
+    assert setting.support == 14 and (setting.sensitive_low, setting.sensitive_high) == (0.19, 0.22)
 
 
 # The log
@@ -193,25 +218,33 @@ def calls(monkeypatch):
             raise CutError
         made[kind].append(value)
 
-    def screened(point, graphs=module.SCREEN_GRAPHS):
+    def screened(point, graphs, sizes=()):
         count("screened", (tuple(point.values()), tuple(graphs)))
-        far = sum(
-            ((point[n] - (low + high) / 2) / (high - low)) ** 2 for n, (low, high) in SPACE.items()
-        )
+        far = float(np.square(to_box(point) - 0.5).sum())
         return {"setting": setting_of(point).to_dict(), "score": far}
 
-    def trained(setting, method, graph_seed, steps):
-        count("trained", (setting, method, graph_seed, steps))
-        off = 0.0 if method == "GE" else setting.budget - 0.9  # GE pays nothing
-        rag = TABLE1[method]["RAG"][0] + off + 0.01 * (graph_seed - 1004)
-        worth = {"GE": 100.0, "DR": 96.0, "PM-ST": 96.0, "RAPO": 82.0}[method]
-        row = {m: TABLE1[method][m][0] for m in METRICS if m != "ReplayRet"}
-        found = {**row, "RAG": rag, "ReplayReturn": worth, "OddsRatio": 0.41}
+    def run(setting, method, graph_seed, seed, steps):
+        count("trained", (setting, method, graph_seed, seed, steps))
+        row = {"RAG": 1.0, "AUC_R": 1.0, "SM_R": 1.0, "OddsRatio": 1.0, "R_c": 16.9, "ASD": 0.0,
+               "ReplayReturn": 96.0, "served": 2.0, "outside": 4.0, "late": 8.0}  # fmt: skip
+        found = {method: row}
+        if method == "GE":
+            found["GE"] = {**row, "ReplayReturn": 100.0}
+        if method == "RAPO":
+            found["RAPO"] = {
+                **row, "RAG": 0.33 + 0.01 * (graph_seed - 1025.5) + 0.1 * (seed - 0.5),
+                "AUC_R": 0.36, "SM_R": 0.31, "OddsRatio": 0.41, "R_c": 8.4, "served": 1.7,
+                "outside": 3.4, "late": 4.0, "ReplayReturn": 82.0,
+            }  # fmt: skip
+            found["off@rep"] = {**row, "RAG": 0.91, "AUC_R": 0.93, "SM_R": 0.92}
+            found["slow-decay"] = {**row, "RAG": 0.38}
+            found |= {name: {**row, "ReplayReturn": 78.0} for name in ACTIONS}
         return {"method": method, "found": found, "budgets": {}}
 
-    monkeypatch.setattr(module, "pool", pool)
-    monkeypatch.setattr(module, "_screened", screened)
-    monkeypatch.setattr(module, "_trained", trained)
+    for module in (search, trained):
+        monkeypatch.setattr(module, "pool", pool)
+    monkeypatch.setattr(search, "screened", screened)
+    monkeypatch.setattr(trained, "_trained", run)
     return made
 
 
@@ -221,19 +254,45 @@ SIZES = {"points": 4, "rounds": 2, "around": 5, "finalists": 2, "steps": 10}
 def test_a_search_finds_the_best_and_is_not_done_twice(tmp_path, calls):
     told = []
     chosen = calibrate(tmp_path, **SIZES, tell=told.append)
-    assert chosen["setting"]["budget"] == 0.9  # where RAG is Table 1's
-    assert chosen["found"]["RAPO"]["RAG"] == pytest.approx(0.33)  # mean of three graphs
-    assert chosen["found"]["RAPO"]["ReplayRet"] == pytest.approx(0.82)  # over GE's return
+    rapo = chosen["found"]["RAPO"]
+    assert rapo["RAG"] == pytest.approx(0.33)  # mean of four graphs and two seeds
+    assert rapo["ReplayRet"] == pytest.approx(0.82)  # over GE's return
+    assert (rapo["served"], rapo["outside"]) == (pytest.approx(0.85), pytest.approx(0.85))
     assert chosen["score"] == pytest.approx(0, abs=1e-9)
     assert json.loads((tmp_path / "chosen.json").read_text()) == json.loads(json.dumps(chosen))
     first = len(STARTS) + 4 + 2 * 5
-    assert len(calls["screened"]) == first + min(first, module.SECOND_LOOKS)
-    # two finalists at the middle budget, then one at the others, where GE's is known
-    assert len(calls["trained"]) == 2 * 4 * 3 + 2 * 3 * 3
+    assert len(calls["screened"]) == first + min(first, search.SECOND_LOOKS)
+    assert len(calls["trained"]) == 2 * 4 * 4 * 2
     assert any("round 2" in words for words in told)
     before = {kind: len(calls[kind]) for kind in ("screened", "trained")}
     assert calibrate(tmp_path, **SIZES) == chosen
     assert {kind: len(calls[kind]) for kind in before} == before
+
+
+@pytest.mark.parametrize(
+    ("method", "name", "value", "expected"),
+    [
+        ("RAPO", "RAG", 0.41, bent(1, 2)),
+        ("RAPO", "R_c", 16.9 * (8.4 / 16.9 + 0.05), bent(1)),
+        ("RAPO", "late", 8 * 0.15, bent(1)),
+        ("off@rep", "AUC_R", 0.93 * np.exp(0.7), bent(2, 0.5)),
+        ("slow-decay", "RAG", 0.54, bent(2, 0.7)),
+        ("DR", "ReplayRet", 0.88, bent(2)),
+        ("aggressive", "ReplayRet", 0.82 / 1.02, 1.0),  # the gain is 2%, asked are 3%
+    ],
+)
+def test_the_score_of_trained_policies_by_hand(method, name, value, expected):
+    row = {"RAG": 1.0, "AUC_R": 1.0, "SM_R": 1.0, "OddsRatio": 1.0, "R_c": 16.9, "served": 1.0,
+           "outside": 1.0, "late": 8.0, "ReplayRet": 0.96}  # fmt: skip
+    found = {name: dict(row) for name in ("GE", "DR", "PM-ST")}
+    found |= {action: {**row, "ReplayRet": 0.75} for action in ACTIONS}
+    found["RAPO"] = {**row, "RAG": 0.33, "AUC_R": 0.36, "SM_R": 0.31, "OddsRatio": 0.41, "R_c": 8.4,
+                     "served": 0.8, "outside": 0.8, "late": 4.0, "ReplayRet": 0.82}  # fmt: skip
+    found["off@rep"] = {**row, "RAG": 0.91, "AUC_R": 0.93, "SM_R": 0.92}
+    found["slow-decay"] = {**row, "RAG": 0.38}
+    assert trained.trained_score(found) == pytest.approx(0, abs=1e-9)
+    found[method][name] = value
+    assert trained.trained_score(found) == pytest.approx(expected)
 
 
 def test_rounds_close_in_on_the_best(tmp_path, calls):
@@ -263,41 +322,57 @@ def test_a_cut_search_goes_on_to_the_same_choice(tmp_path, calls, after):
 def test_calibration_keeps_away_from_the_graphs_of_the_tables(tmp_path, calls):
     calibrate(tmp_path, **SIZES)
     used = {seed for _, graphs in calls["screened"] for seed in graphs}
-    used |= {seed for _, _, seed, _ in calls["trained"]}
-    assert len(used) >= 12 and min(used) >= 1000
-    assert not {*module.SCREEN_GRAPHS} & {*module.TRAIN_GRAPHS}
+    used |= {graph for _, _, graph, _, _ in calls["trained"]} | {*search.SIZE_GRAPHS}
+    assert len(used) >= 20 and min(used) >= 1000
+    kinds = (search.SCREEN_GRAPHS, search.WIDE_GRAPHS, search.SIZE_GRAPHS, trained.TRAIN_GRAPHS)
+    assert len({graph for kind in kinds for graph in kind}) == sum(map(len, kinds))
 
 
-def test_finalists_differ(monkeypatch):
+def test_finalists_differ():
     def entry(score, **changes):
-        middle = {name: (low + high) / 2 for name, (low, high) in SPACE.items()}
+        middle = from_box(np.full(len(SPACE), 0.5))
         return {"score": score, "point": {**middle, **changes}}
 
     low, high = SPACE["support"]
     near, far = (low + high) / 2 + 0.05 * (high - low), high
     entries = [entry(1.0), entry(1.1, support=near), entry(1.2, support=far), entry(1.3)]
-    assert [e["score"] for e in module._distinct(entries, 2)] == [1.0, 1.2]
-    assert [e["score"] for e in module._distinct(entries, 5)] == [1.0, 1.2]
-    with pytest.raises(ValueError, match="no setting satisfies the requirements"):
-        module._distinct([entry(float("inf"))], 2)
+    assert [e["score"] for e in search.distinct(entries, 2)] == [1.0, 1.2]
+    assert [e["score"] for e in search.distinct(entries, 5)] == [1.0, 1.2]
+    with pytest.raises(ValueError, match="no setting could be run"):
+        search.distinct([entry(float("inf"))], 2)
 
 
 def test_a_point_that_cannot_be_is_kept_with_its_reason(monkeypatch):
     def refuses(setting, graphs):
         raise ValueError("out of reach")
 
-    monkeypatch.setattr(module, "screen", refuses)
-    found = module._screened(STARTS[0])
+    monkeypatch.setattr(search, "screen", refuses)
+    found = search.screened(STARTS[0], (1000,))
     assert found["score"] == float("inf") and found["error"] == "out of reach"
     assert found["setting"] == setting_of(STARTS[0]).to_dict()
 
 
+def test_other_sizes_tell_their_reduction(monkeypatch):
+    def seen(setting, graphs, nodes=250):
+        assert min(graphs) >= 1000
+        return {**PERFECT, "RAG": 0.33 if nodes == 250 else nodes / 1000}
+
+    monkeypatch.setattr(search, "screen", seen)
+    found = search.screened(STARTS[0], (1000,), (50, 500))["found"]
+    assert found["reduction_50"] == pytest.approx(0.95)
+    assert found["reduction_500"] == pytest.approx(0.5) and found["RAG"] == 0.33
+
+
 def test_a_training_of_the_search(monkeypatch):
-    monkeypatch.setattr(module, "PPOConfig", lambda: TINY)
-    found = module._trained(SHORT, "RAPO", 1003, 256)
+    monkeypatch.setattr(trained, "PPOConfig", lambda: TINY)
+    monkeypatch.setattr(trained, "EPISODES", 2)
+    found = trained._trained(SHORT, "RAPO", 1003, 1, 256)
     assert found["method"] == "RAPO" and set(found["budgets"]) == {"trace", "scar"}
-    assert np.isfinite([found["found"][n] for n in ("RAG", "AUC_R", "SM_R", "OddsRatio")]).all()
-    assert found["found"]["OddsRatio"] < 1
+    rows = found["found"]
+    assert set(rows) == {"RAPO", "off@rep", "slow-decay", *ACTIONS}
+    for row in rows.values():
+        assert np.isfinite([row[n] for n in ("RAG", "AUC_R", "OddsRatio", "served")]).all()
+    assert rows["RAPO"]["OddsRatio"] < 1 == rows["off@rep"]["OddsRatio"]
 
 
 # The command
@@ -306,7 +381,7 @@ def test_a_training_of_the_search(monkeypatch):
 def test_the_command_writes_the_setting_only_when_asked(tmp_path, calls, monkeypatch, capsys):
     target = tmp_path / "setting.toml"
     target.write_text("before")
-    monkeypatch.setattr(module, "SETTING_FILE", target)
+    monkeypatch.setattr(command, "SETTING_FILE", target)
     numbers = {"points": 2, "rounds": 1, "around": 2, "finalists": 1, "jobs": None}
     calibrate_from_words(tmp_path / "log", steps="1e1", write=False, **numbers)
     assert target.read_text() == "before" and "wrote" not in capsys.readouterr().out
