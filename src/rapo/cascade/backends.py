@@ -98,15 +98,11 @@ class LanesBackend:
         self.keys = np.zeros((2, self.rows), np.uint64)
         live, delay = len(engine.live), engine.setting.delay
         nodes, regions = word_count(graph.n), word_count(live)
-        seeded = np.unique(graph.support)
-        seed_row = np.full(graph.n, -1, np.int64)
-        seed_row[seeded] = np.arange(len(seeded))
         self._active = np.zeros((self.blocks, graph.n), np.uint32)
         self._now = np.zeros((self.blocks, nodes), np.uint64)
-        self._m = _aligned((self.blocks, graph.n * LANES), np.float32)
-        self._miss = _aligned((self.blocks, len(seeded) * LANES), np.float32)
-        self._m[...] = self._miss[...] = 1
-        self._holders = np.zeros((self.blocks, len(seeded)), np.uint32)
+        self._m = _aligned((self.blocks, 2 * graph.n * LANES), np.float32)
+        self._m[...] = 1
+        self._holders = np.zeros((self.blocks, graph.n), np.uint32)
         self._laid = np.zeros((self.blocks, nodes), np.uint64)
         self._fields = _aligned((2, self.blocks, live * LANES), np.float32)
         self._ring = _aligned((self.blocks, delay * live * LANES), np.float32)
@@ -115,14 +111,14 @@ class LanesBackend:
         self.turns = _turns(engine, self.blocks)
         fixed = (
             graph.indptr, graph.indices, graph.prob,
-            _sites(engine), _live_index(engine, engine.regions), seed_row, graph.sensitive,
+            _sites(engine), _live_index(engine, engine.regions), graph.sensitive,
             packed(graph.sensitive), _live_index(engine, engine.credit),
             packed(engine.designated), _law(engine),
-            graph.support.astype(np.int64), seed_row[graph.support],
+            graph.support.astype(np.int64),
             np.ascontiguousarray(np.float32(1) - engine.rates), schedule,
         )  # fmt: skip
         state = (
-            self._active, self._now, self._m, self._miss, self._holders, self._laid,
+            self._active, self._now, self._m, self._holders, self._laid,
             self._fields, self._ring, self._awake, self._stirred,
             _aligned((self.blocks, (SITE + SUMS + 1 + live) * LANES), np.float32),
             _aligned((self.blocks, 2 * LANES), np.uint32),
@@ -185,7 +181,7 @@ class LanesBackend:
         self._awake[...] = packed(self._any_lane(self._fields).any(axis=0))
         used = self._any_lane(self._ring).reshape(self.blocks, -1, len(self.engine.live))
         self._stirred[...] = packed(used).reshape(self.blocks, -1)
-        self._m[...] = self._miss[...] = 1
+        self._m[...] = 1
         self._holders[...] = self._laid[...] = 0
 
     def _lane_bits(self, table: npt.NDArray[np.bool_]) -> npt.NDArray[np.uint32]:

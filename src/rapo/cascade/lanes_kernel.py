@@ -50,12 +50,12 @@ SUMS = 10
 _FLOATS, _WORDS, _LONGS = types.float32, types.uint32, types.int64
 KINDS = types.Tuple(
     (
-        types.int32[::1], types.int32[::1], _FLOATS[::1], _FLOATS[::1], _LONGS[::1], _LONGS[::1],
+        types.int32[::1], types.int32[::1], _FLOATS[::1], _FLOATS[::1], _LONGS[::1],
         types.boolean[::1], types.uint64[::1], _LONGS[::1], types.uint64[::1], _FLOATS[::1],
-        _LONGS[:, ::1], _LONGS[:, ::1], _FLOATS[:, :, ::1],
+        _LONGS[:, ::1], _FLOATS[:, :, ::1],
         _LONGS[:, ::1], _LONGS[:, ::1], types.uint64[:, ::1], _LONGS[::1],
         _WORDS[:, ::1], types.uint64[:, ::1], _FLOATS[:, ::1],
-        _FLOATS[:, ::1], _WORDS[:, ::1], types.uint64[:, ::1],
+        _WORDS[:, ::1], types.uint64[:, ::1],
         _FLOATS[:, :, ::1], _FLOATS[:, ::1], types.uint64[:, ::1], types.uint64[:, ::1],
         _FLOATS[:, ::1], _WORDS[:, ::1], types.uint64[:, ::1],
     )
@@ -64,31 +64,27 @@ KINDS = types.Tuple(
 
 
 @inlined
-def _lay_injection(code: int, before: int, lane: int, seeds: Any, miss: Any, holders: Any,
-                   laid: Any, m: Any) -> None:  # fmt: skip
+def _lay_injection(code: int, before: int, lane: int, seeds: Any, m: Any, holders: Any,
+                   laid: Any) -> None:  # fmt: skip
     """Rewrite one lane's `1 - b` after its stimulus, action or phase changed."""
-    nodes, rows, values = seeds
+    nodes, miss = seeds
     own = _LANE << np.uint32(lane)
     z, z_before = (code + 2) // 3, (before + 2) // 3  # stimuli, 0 for none
     if z != z_before:
         if z_before > 0:
-            for j in range(rows.shape[1]):
-                i, v = rows[z_before - 1, j], nodes[z_before - 1, j]
-                miss[i * LANES + lane] = _ONE
+            for v in nodes[z_before - 1]:
                 m[v * LANES + lane] = _ONE
-                holders[i] &= ~own
-                if holders[i] == _NO_LANE:
+                holders[v] &= ~own
+                if holders[v] == _NO_LANE:
                     unmark(laid, v)
         if z > 0:
-            for j in range(rows.shape[1]):
-                holders[rows[z - 1, j]] |= own
-                mark(laid, nodes[z - 1, j])
+            for v in nodes[z - 1]:
+                holders[v] |= own
+                mark(laid, v)
     if z > 0:
-        a = code - 1 - 3 * (z - 1)
-        for j in range(rows.shape[1]):
-            value = values[z - 1, a, j]
-            miss[rows[z - 1, j] * LANES + lane] = value
-            m[nodes[z - 1, j] * LANES + lane] = value
+        to, values = nodes[z - 1], miss[z - 1, code - 1 - 3 * (z - 1)]
+        for j in range(to.size):
+            m[to[j] * LANES + lane] = values[j]
 
 
 @inlined
@@ -147,19 +143,22 @@ def _remember(now: Any, active: Any, G: Any, H: Any, awake: Any, ring: Any, stir
 
 
 @inlined
-def _gather(now: Any, active: Any, touched: Any, laid: Any, m: Any, edges: Any, s: Any) -> None:
-    """Collect `m_v = 1 - q_v` of every node that can become active and note them in `touched`."""
+def _gather(now: Any, active: Any, pushed: Any, m: Any, edges: Any, s: Any) -> None:
+    """Collect `m_v = 1 - q_v` of every node that active ones can activate.
+
+    The first half of `m` holds 1 - b, the second the products, for nodes in `pushed`: a node's
+    first factor takes it from one to the other, without a branch that could not be predicted.
+    """
     ptr, target, prob = edges
+    half = m.size >> 1
     for w in range(now.size):
-        touched[w] = laid[w]
-        if s > _ZERO:
-            touched[w] |= now[w]
-            rest = now[w]
-            while rest != NONE:
-                v = (w << 6) + lowest_bit(rest)
-                rest &= rest - BIT
-                at = v * LANES
-                store(m, at, load(m, at) * fused(-s, ones_of(active[v]), _ONE))
+        pushed[w] = now[w] if s > _ZERO else NONE
+        rest = pushed[w]
+        while rest != NONE:
+            v = (w << 6) + lowest_bit(rest)
+            rest &= rest - BIT
+            at = v * LANES
+            store(m, half + at, load(m, at) * fused(-s, ones_of(active[v]), _ONE))
     for w in range(now.size):
         rest = now[w]
         while rest != NONE:
@@ -169,32 +168,36 @@ def _gather(now: Any, active: Any, touched: Any, laid: Any, m: Any, edges: Any, 
             for e in range(ptr[u], ptr[u + 1]):
                 v = np.int64(target[e])
                 at = v * LANES
-                store(m, at, load(m, at) * fused(-prob[e], lanes, _ONE))
-                mark(touched, v)
+                have = load(m, at + half * marked(pushed, v))
+                store(m, half + at, have * fused(-prob[e], lanes, _ONE))
+                mark(pushed, v)
 
 
 @inlined
-def _sample(now: Any, active: Any, touched: Any, m: Any, nodes: Any, miss: Any, bent: Any,
+def _sample(now: Any, active: Any, pushed: Any, laid: Any, m: Any, nodes: Any, bent: Any,
             psi: Any, words: Any, totals: Any, sums: Any) -> None:  # fmt: skip
-    """Sample A_{t+1} in place of A_t, bring `m` back to 1 - b and add up the sums of the step."""
-    site, region, seed_row, sensitive = nodes
+    """Sample A_{t+1} in place of A_t and add up the sums of the step."""
+    site, region, sensitive = nodes
     k0, k1 = load(words, 0), load(words, LANES)
-    one = ones_of(_NO_LANE) + _ONE
+    half = m.size >> 1
     for w in range(now.size):
-        rest = now[w] & ~touched[w]
+        injected = laid[w]
+        rest = now[w] & ~(pushed[w] | injected)
         while rest != NONE:
             active[(w << 6) + lowest_bit(rest)] = _NO_LANE
             rest &= rest - BIT
-        rest = touched[w]
+        rest = pushed[w] | injected
         some = NONE
         while rest != NONE:
             v = (w << 6) + lowest_bit(rest)
+            own = rest & (~rest + BIT)
+            rest ^= own
             at = v * LANES
-            missed = load(m, at)
+            missed = load(m, at + half * marked(pushed, v))
             q = _ONE - missed
             draws = draw(k0, k1, v)
             r = region[v]
-            deformed = r >= 0 and marked(bent, r)
+            deformed = r >= 0 and marked(bent, r) != 0
             if deformed:
                 passed = q * load(psi, r * LANES)
                 born = bits_of(draws * (passed + missed) < passed)
@@ -207,26 +210,21 @@ def _sample(now: Any, active: Any, touched: Any, m: Any, nodes: Any, miss: Any, 
                 store(sums, _DEFORMED * LANES, load(sums, _DEFORMED * LANES) + passed)
                 store(sums, _STAY * LANES, load(sums, _STAY * LANES) * missed)
                 if deformed:
-                    store(sums, _PARTITION * LANES,
-                          load(sums, _PARTITION * LANES) * (passed + missed))  # fmt: skip
-            i = seed_row[v]
-            if i >= 0:
-                resting = load(miss, i * LANES)
-                store(m, at, resting)
+                    at_z = _PARTITION * LANES
+                    store(sums, at_z, load(sums, at_z) * (passed + missed))
+            if own & injected != NONE:
+                resting = load(m, at)
                 b = _ONE - resting
                 if deformed:
                     b = b * load(psi, r * LANES)
                     b = b / (b + resting)
                 store(sums, _SERVED * LANES, load(sums, _SERVED * LANES) + b)
-            else:
-                store(m, at, one)
             if born != _NO_LANE:
-                some |= rest & (~rest + BIT)
+                some |= own
                 lanes = np.uint64(born)
                 while lanes != NONE:
                     add_eight(totals, lowest_bit(lanes) * SITE, site, v * SITE)
                     lanes &= lanes - BIT
-            rest &= rest - BIT
         now[w] = some
 
 
@@ -262,18 +260,16 @@ def run_lanes(table: Any, actions: Any, trace: Any) -> int:
             ptr, target, prob: out-edges, as in `Graph`.
             site: (n * 8,) what is summed over active nodes, see `SITE`; positions minus 0.5.
             region: (n,) live region or -1.
-            seed_row: (n,) row in `miss` or -1.
             sensitive: (n,) V_sens membership; `inside` is the same as a set.
             credit_of: (n,) live region that a sensitive node's harm is credited to.
             designated: the live regions that may be deformed, a set.
             law: (10,) s, 1 - lambda, alpha, delta, eta, tau, w_G, w_H, psi_min, harm per node.
-            seeds: (Z, k) nodes, (Z, k) rows in `miss`, (Z, 3, k) 1 - b of each stimulus' seeds.
+            seeds: (Z, k) nodes and (Z, 3, k) 1 - b of each stimulus.
             schedule, episode, keys, turn: see `clock`; the turn is one of blocks.
             active: (B, n) a bit per lane, 0 where `now`, (B, words) the set of active nodes, lacks
                 a node.
-            m: (B, n * 32) 1 - b between steps.
-            miss: (B, seed rows * 32) 1 - b as laid out for each lane, 1 where it has none.
-            holders: (B, seed rows) the lanes that inject there, a bit each.
+            m: (B, 2 * n * 32) first 1 - b, 1 where a lane injects nothing; then room for 1 - q.
+            holders: (B, n) the lanes that inject there, a bit each.
             laid: (B, words) the nodes where any does, a set.
             fields: (2, B, R * 32) G and H.
             ring: (B, D * R * 32) affected counts of the last D steps.
@@ -287,9 +283,9 @@ def run_lanes(table: Any, actions: Any, trace: Any) -> int:
     Returns:
         -1, or the index of an action that is not 0, 1 or 2: then nothing has been run.
     """
-    (ptr, target, prob, site, region, seed_row, sensitive, inside, credit_of, designated, law,
-     seed_nodes, seed_rows, seed_miss, schedule, episode, keys, turn, active_of, now_of, m_of,
-     miss_of, holders_of, laid_of, fields, ring_of, awake_of, stirred_of, numbers_of, draws_of,
+    (ptr, target, prob, site, region, sensitive, inside, credit_of, designated, law,
+     seed_nodes, seed_miss, schedule, episode, keys, turn, active_of, now_of, m_of,
+     holders_of, laid_of, fields, ring_of, awake_of, stirred_of, numbers_of, draws_of,
      sets_of) = unbundled(table, KINDS)  # fmt: skip
     bad = first_unknown(actions)
     if bad >= 0:
@@ -300,20 +296,18 @@ def run_lanes(table: Any, actions: Any, trace: Any) -> int:
     steps = trace.shape[0] // row.COUNT
     episodes = turn[EPISODES]
     stride = episodes if actions.size > episodes else 0
-    seeds = (seed_nodes, seed_rows, seed_miss)
+    seeds = (seed_nodes, seed_miss)
     edges = (ptr, target, prob)
-    nodes = (site, region, seed_row, sensitive)
+    nodes = (site, region, sensitive)
     for b in range(turn[FIRST], turn[END]):
         first = b * LANES
-        G, H, now, active, m, miss = (
-            fields[0, b], fields[1, b], now_of[b], active_of[b], m_of[b], miss_of[b]
-        )  # fmt: skip
+        G, H, now, active, m = fields[0, b], fields[1, b], now_of[b], active_of[b], m_of[b]
         words, awake, laid = draws_of[b], awake_of[b], laid_of[b]
         totals = numbers_of[b, : SITE * LANES]
         sums = numbers_of[b, SITE * LANES : (SITE + SUMS) * LANES]
         gated = numbers_of[b, (SITE + SUMS) * LANES : (SITE + SUMS + 1) * LANES]
         psi = numbers_of[b, (SITE + SUMS + 1) * LANES :]
-        touched, bent = sets_of[b, : now.size], sets_of[b, now.size :]
+        pushed, bent = sets_of[b, : now.size], sets_of[b, now.size :]
         for t in range(steps):
             some_gated = False
             for lane in range(LANES):
@@ -324,9 +318,7 @@ def run_lanes(table: Any, actions: Any, trace: Any) -> int:
                 some_gated |= gates
                 code = injection_code(episode, e, actions[t * stride + min(e, episodes - 1)])
                 if code != episode[INJECTING, e]:
-                    _lay_injection(
-                        code, episode[INJECTING, e], lane, seeds, miss, holders_of[b], laid, m
-                    )
+                    _lay_injection(code, episode[INJECTING, e], lane, seeds, m, holders_of[b], laid)
                     episode[INJECTING, e] = code
             for w in range(bent.size):
                 bent[w] = awake[w] & designated[w] if some_gated else NONE
@@ -344,8 +336,8 @@ def run_lanes(table: Any, actions: Any, trace: Any) -> int:
             for i in range(_NOMINAL, SUMS):
                 start = _ONE if i in (_STAY, _PARTITION) else _ZERO
                 store(sums, i * LANES, zero + start)
-            _gather(now, active, touched, laid, m, edges, s)
-            _sample(now, active, touched, m, nodes, miss, bent, psi, words, totals, sums)
+            _gather(now, active, pushed, m, edges, s)
+            _sample(now, active, pushed, laid, m, nodes, bent, psi, words, totals, sums)
             _report(totals, sums, trace, t * row.COUNT, first)
             for lane in range(LANES):
                 if advance_clock(episode, keys, schedule, first + lane):

@@ -44,8 +44,8 @@ def unmark(members: Any, i: int) -> None:
 
 @inlined
 def marked(members: Any, i: int) -> Any:
-    """Whether `i` is in a set."""
-    return (members[i >> 6] >> np.uint64(i & _LAST)) & BIT != NONE
+    """1 if `i` is in a set, else 0."""
+    return np.int64((members[i >> 6] >> np.uint64(i & _LAST)) & BIT)
 
 
 def word_count(size: int) -> int:
