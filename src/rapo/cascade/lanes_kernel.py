@@ -83,8 +83,8 @@ def _lay_injection(code: int, before: int, lane: int, seeds: Any, m: Any, holder
                 mark(laid, v)
     if z > 0:
         to, values = nodes[z - 1], miss[z - 1, code - 1 - 3 * (z - 1)]
-        for j in range(to.size):
-            m[to[j] * LANES + lane] = values[j]
+        for j in range(to.size):  # an unsigned index has no sign to be tested
+            m[np.uint64(to[j] * LANES + lane)] = values[j]
 
 
 @inlined
@@ -309,17 +309,23 @@ def run_lanes(table: Any, actions: Any, trace: Any) -> int:
         psi = numbers_of[b, (SITE + SUMS + 1) * LANES :]
         pushed, bent = sets_of[b, : now.size], sets_of[b, now.size :]
         for t in range(steps):
-            some_gated = False
+            some_gated, changed = False, NONE
+            chosen = t * stride
             for lane in range(LANES):
                 e = first + lane
                 words[lane], words[LANES + lane] = words_of(keys[PHASE_KEY, e], episode[CLOCK, e])
                 gates = schedule[GATED, episode[PHASE, e]] != 0
                 gated[lane] = _ONE if gates else _ZERO
                 some_gated |= gates
-                code = injection_code(episode, e, actions[t * stride + min(e, episodes - 1)])
-                if code != episode[INJECTING, e]:
-                    _lay_injection(code, episode[INJECTING, e], lane, seeds, m, holders_of[b], laid)
-                    episode[INJECTING, e] = code
+                code = injection_code(episode, e, actions[chosen + min(e, episodes - 1)])
+                changed |= np.uint64(code != episode[INJECTING, e]) << np.uint64(lane)
+            while changed != NONE:  # a set, as no processor can foresee where an agent changes
+                lane = lowest_bit(changed)
+                changed &= changed - BIT
+                e = first + lane
+                code = injection_code(episode, e, actions[chosen + min(e, episodes - 1)])
+                _lay_injection(code, episode[INJECTING, e], lane, seeds, m, holders_of[b], laid)
+                episode[INJECTING, e] = code
             for w in range(bent.size):
                 bent[w] = awake[w] & designated[w] if some_gated else NONE
                 rest = bent[w]
