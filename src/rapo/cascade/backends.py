@@ -217,7 +217,7 @@ class PushBackend:
         live, delay = len(engine.live), engine.setting.delay
         nodes, regions = word_count(graph.n), word_count(live)
         self._active = np.zeros((self.rows, nodes), np.uint64)
-        self._fields = np.zeros((2, self.rows, live), np.float32)
+        self._fields = np.zeros((2, self.rows, regions * 64), np.float32)
         self._ring = np.zeros((self.rows, delay * live), np.float32)
         self._awake = np.zeros((self.rows, regions), np.uint64)
         self._stirred = np.zeros((self.rows, delay * regions), np.uint64)
@@ -235,7 +235,7 @@ class PushBackend:
                 push_kernel.KINDS,
                 (
                     *fixed, self.episode, self.keys, turn, *state, np.zeros(nodes, np.uint64),
-                    np.ones(graph.n, np.float32), np.ones(live, np.float32),
+                    np.ones(graph.n, np.float32), np.ones(regions * 64, np.float32),
                 ),
             )
             for turn in self.turns
@@ -268,7 +268,7 @@ class PushBackend:
 
     def read_field(self, which: int) -> Float:
         """(E, R_live) of G (0) or H (1)."""
-        return np.array(self._fields[which])
+        return np.array(self._fields[which, :, : len(self.engine.live)])
 
     def read_ring(self) -> Float:
         """(D, E, R_live) in ring order."""
@@ -278,8 +278,8 @@ class PushBackend:
     def write(self, active: Any, G: Any, H: Any, ring: Any) -> None:
         """Take over a state."""
         self._active[...] = packed(active)
-        self._fields[0], self._fields[1] = G, H
+        self._fields[:, :, : G.shape[1]] = G, H
         by_episode = ring.transpose(1, 0, 2)
         self._ring[...] = by_episode.reshape(self.rows, -1)
-        self._awake[...] = packed((self._fields != 0).any(axis=0))
+        self._awake[...] = packed((G != 0) | (H != 0))
         self._stirred[...] = packed(by_episode != 0).reshape(self.rows, -1)

@@ -34,8 +34,10 @@ from rapo.core.bits import BIT, NONE, lowest_bit, mark
 from rapo.core.bundle import unbundled
 from rapo.core.fields import harm_of, next_scar, next_trace, psi_of, share_of
 from rapo.core.jit import inlined, lean_kernel
+from rapo.core.lanes import LANES, load, ones_of, store, where
 
 _ZERO, _ONE = np.float32(0), np.float32(1)
+_HALF = np.uint64(LANES)
 
 _FLOATS, _SETS, _LONGS = types.float32, types.uint64, types.int64
 KINDS = types.Tuple(
@@ -151,11 +153,12 @@ def _sample(now: Any, touched: Any, m: Any, ranks: Any, site: Any, region: Any, 
             m[v] = _ONE
             q = _ONE - missed
             conductance = psi[region[v]] if gated and region[v] >= 0 else _ONE
-            if q < threshold:
-                conductance = _ONE
-            elif q == threshold:
-                conductance = conductance if ties > 0 else _ONE
-                ties -= 1
+            if ranks is not None:
+                if q < threshold:
+                    conductance = _ONE
+                elif q == threshold:
+                    conductance = conductance if ties > 0 else _ONE
+                    ties -= 1
             passed = q * conductance
             if sensitive[v]:
                 nominal += q
@@ -163,8 +166,11 @@ def _sample(now: Any, touched: Any, m: Any, ranks: Any, site: Any, region: Any, 
                 stay *= missed
                 partition *= passed + missed
             if j < nodes.size and nodes[j] == v:
-                b = (_ONE - miss[j]) * conductance
-                served += b / (b + miss[j])
+                b = _ONE - miss[j]
+                if conductance != _ONE:  # else the quotient is b itself: (1 - m) + m is exactly 1
+                    b *= conductance
+                    b /= b + miss[j]
+                served += b
                 j += 1
             u = draw(k0, k1, v)
             if u * (passed + missed) < passed:
@@ -190,8 +196,8 @@ def _sample(now: Any, touched: Any, m: Any, ranks: Any, site: Any, region: Any, 
 
 
 @inlined
-def _remember(now: Any, G: Any, H: Any, awake: Any, ring: Any, stirred: Any, slot: int,
-              inside: Any, credit_of: Any, law: Any, trace: Any, top: int,
+def _remember(now: Any, G: Any, H: Any, awake: Any, ring: Any, stirred: Any, live: int,
+              slot: int, inside: Any, credit_of: Any, law: Any, trace: Any, top: int,
               e: int) -> None:  # fmt: skip
     """Delayed harm: apply who was affected `D` steps ago, store who is now, report the sums.
 
@@ -199,7 +205,7 @@ def _remember(now: Any, G: Any, H: Any, awake: Any, ring: Any, stirred: Any, slo
     slot of the ring.
     """
     keep, alpha, delta, eta, tau, per_node = law[1], law[2], law[3], law[4], law[5], law[9]
-    base, start = slot * G.size, slot * awake.size
+    base, start = slot * live, slot * awake.size
     k = _ZERO
     for w in range(awake.size):
         rest = stirred[start + w]
@@ -253,13 +259,13 @@ def run_push(table: Any, actions: Any, trace: Any, top_k: int, ranks: Any) -> in
             seeds: (Z, k) nodes, ascending, and (Z, 3, k) 1 - b of each stimulus.
             schedule, episode, keys, turn: see `clock`; the turn is one of episodes.
             active: (E, words) sets.
-            fields: (2, E, R) G and H.
+            fields: (2, E, R') G and H, R' the words of a set of regions times 64.
             ring: (E, D * R) affected counts of the last D steps.
             awake: (E, region words) a set that holds every region whose fields are not 0.
             stirred: (E, D * region words) for each slot of the ring the same about its counts.
             touched: (words,) a set, empty between calls.
             m: (n,) 1 between calls.
-            psi: (R,) 1 between calls.
+            psi: (R',) 1 between calls.
         actions: (E,) int64 for all steps, or (steps * E,), those of the first step first.
         trace: (steps * len(STATS), E) float32, filled.
         top_k: destinations that a `topk` scope deforms, 0 for all.
@@ -276,7 +282,8 @@ def run_push(table: Any, actions: Any, trace: Any, top_k: int, ranks: Any) -> in
         return bad
     s, w_G, w_H, psi_min = law[0], law[6], law[7], law[8]
     edges = (ptr, target, prob)
-    delay = ring.shape[1] // fields.shape[2]
+    delay = stirred.shape[1] // designated.size
+    live = ring.shape[1] // delay
     steps = trace.shape[0] // row.COUNT
     stride = turn[EPISODES] if actions.size > turn[EPISODES] else 0
     for e in range(turn[FIRST], turn[END]):
@@ -290,12 +297,16 @@ def run_push(table: Any, actions: Any, trace: Any, top_k: int, ranks: Any) -> in
             laid = (seed_nodes[z, :size], seed_miss[z, a, :size])
             for w in range(designated.size):
                 rest = awake[e, w] & designated[w] if gated else NONE
+                at = w << 6
                 while rest != NONE:
-                    r = (w << 6) + lowest_bit(rest)
-                    rest &= rest - BIT
-                    psi[r] = psi_of(G[r], H[r], w_G, w_H, psi_min)
+                    some = np.uint32(rest)
+                    if some != 0:  # 32 regions cost as much as two one by one
+                        value = psi_of(load(G, at), load(H, at), w_G, w_H, psi_min)
+                        store(psi, at, where(ones_of(some) > _ZERO, value, _ONE))
+                    rest >>= _HALF
+                    at += LANES
             _remember(
-                now, G, H, awake[e], ring[e], stirred[e], (turn[SLOT] + t) % delay, inside,
+                now, G, H, awake[e], ring[e], stirred[e], live, (turn[SLOT] + t) % delay, inside,
                 credit_of, law, trace, t * row.COUNT, e,
             )  # fmt: skip
             _gather(now, touched, m, edges, laid, s)
