@@ -21,13 +21,14 @@ if TYPE_CHECKING:
     from rapo.cascade.engine import Cascade
 
 Float = npt.NDArray[np.float32]
+_MEASURED = 16_000
 
 
 def choose_backend(name: str, engine: Cascade) -> str:
     """`lanes` or `push`; `auto` takes the one that is expected to be faster.
 
-    A block of lanes costs about 20 ns a node; push costs about 400 ns an episode and 50 ns more for
-    every active node (measured on generated graphs).
+    A block of lanes costs much the same for one episode as for 32, so it must hold enough of them:
+    the fewer the nodes, the more of what they touch they share (measured up to `_MEASURED` nodes).
     """
     if name not in ("auto", "lanes", "push"):
         raise ValueError(f"backend must be auto, lanes or push, got {name!r}")
@@ -36,9 +37,9 @@ def choose_backend(name: str, engine: Cascade) -> str:
             raise ValueError(f"deformation {engine.scope} runs on backend push only, got {name!r}")
         return "push"
     if name == "auto":
-        lanes = -(-engine.episodes // LANES) * engine.graph.n * 20
-        push = engine.episodes * (400 + 50 * min(engine.setting.cascade_target, engine.graph.n))
-        return "lanes" if lanes < push else "push"
+        in_block = engine.episodes / -(-engine.episodes // LANES)
+        enough = in_block >= min(0.4 * engine.graph.n**0.5, 18)
+        return "lanes" if enough and engine.graph.n <= _MEASURED else "push"
     return name
 
 
@@ -160,11 +161,13 @@ class LanesBackend:
         bits = np.unpackbits(
             self._active.view(np.uint8).reshape(self.blocks, -1, 4), axis=-1, bitorder="little"
         )
-        return self._by_episode(bits.view(np.bool_))
+        active: npt.NDArray[np.bool_] = self._by_episode(bits.view(np.bool_))
+        return active
 
     def read_field(self, which: int) -> Float:
         """(E, R_live) of G (0) or H (1)."""
-        return self._by_episode(self._fields[which])
+        field: Float = self._by_episode(self._fields[which])
+        return field
 
     def read_ring(self) -> Float:
         """(D, E, R_live) in ring order."""
@@ -178,7 +181,7 @@ class LanesBackend:
         self._put(self._fields[0], G)
         self._put(self._fields[1], H)
         self._put(self._ring, ring.transpose(1, 0, 2).reshape(self.engine.episodes, -1))
-        self._awake[...] = packed(self._any_lane(self._fields).any(axis=0))
+        self._awake[...] = packed(self._any_lane(self._fields[0] + self._fields[1]))
         used = self._any_lane(self._ring).reshape(self.blocks, -1, len(self.engine.live))
         self._stirred[...] = packed(used).reshape(self.blocks, -1)
         self._m[...] = 1
@@ -191,7 +194,7 @@ class LanesBackend:
 
     def _any_lane(self, table: Float) -> npt.NDArray[np.bool_]:
         """Whether any of the 32 lanes of each element is not 0."""
-        return table.reshape(*table.shape[:-1], -1, LANES).any(axis=-1)
+        return np.asarray(table.reshape(len(table), -1, LANES).any(axis=-1))
 
     def _by_episode(self, table: Any) -> Any:
         lanes = table.reshape(self.blocks, -1, LANES).transpose(0, 2, 1)

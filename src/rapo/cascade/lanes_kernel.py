@@ -33,7 +33,7 @@ from rapo.cascade.clock import (
 from rapo.cascade.rng import draw, words_of
 from rapo.cascade.stats import centroid_and_spread
 from rapo.core.bits import BIT, NONE, lowest_bit, mark, marked, unmark
-from rapo.core.bundle import unbundled
+from rapo.core.bundle import kinds_of, unbundled
 from rapo.core.fields import harm_of, next_scar, next_trace, psi_of, share_of
 from rapo.core.jit import inlined, lean_kernel
 from rapo.core.lanes import LANES, add_eight, bits_of, fused, load, ones_of, store, where
@@ -48,17 +48,15 @@ SUMS = 10
 """Rows of the sums of a step."""
 
 _FLOATS, _WORDS, _LONGS = types.float32, types.uint32, types.int64
-KINDS = types.Tuple(
-    (
-        types.int32[::1], types.int32[::1], _FLOATS[::1], _FLOATS[::1], _LONGS[::1],
-        types.boolean[::1], types.uint64[::1], _LONGS[::1], types.uint64[::1], _FLOATS[::1],
-        _LONGS[:, ::1], _FLOATS[:, :, ::1],
-        _LONGS[:, ::1], _LONGS[:, ::1], types.uint64[:, ::1], _LONGS[::1],
-        _WORDS[:, ::1], types.uint64[:, ::1], _FLOATS[:, ::1],
-        _WORDS[:, ::1], types.uint64[:, ::1],
-        _FLOATS[:, :, ::1], _FLOATS[:, ::1], types.uint64[:, ::1], types.uint64[:, ::1],
-        _FLOATS[:, ::1], _WORDS[:, ::1], types.uint64[:, ::1],
-    )
+KINDS = kinds_of(
+    types.int32[::1], types.int32[::1], _FLOATS[::1], _FLOATS[::1], _LONGS[::1],
+    types.boolean[::1], types.uint64[::1], _LONGS[::1], types.uint64[::1], _FLOATS[::1],
+    _LONGS[:, ::1], _FLOATS[:, :, ::1],
+    _LONGS[:, ::1], _LONGS[:, ::1], types.uint64[:, ::1], _LONGS[::1],
+    _WORDS[:, ::1], types.uint64[:, ::1], _FLOATS[:, ::1],
+    _WORDS[:, ::1], types.uint64[:, ::1],
+    _FLOATS[:, :, ::1], _FLOATS[:, ::1], types.uint64[:, ::1], types.uint64[:, ::1],
+    _FLOATS[:, ::1], _WORDS[:, ::1], types.uint64[:, ::1],
 )  # fmt: skip
 """The arrays of the kernel, in the order in which `run_lanes` explains them."""
 
@@ -252,7 +250,7 @@ def _report(totals: Any, sums: Any, trace: Any, top: int, first: int) -> None:
 
 
 @lean_kernel
-def run_lanes(table: Any, actions: Any, trace: Any) -> int:
+def run_lanes(table: Any, actions: Any, trace: Any) -> Any:
     """Run as many steps as `trace` has room for of the blocks of one thread, all in one call.
 
     Args:

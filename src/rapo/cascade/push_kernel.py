@@ -31,7 +31,7 @@ from rapo.cascade.lanes_kernel import SITE
 from rapo.cascade.rng import draw, words_of
 from rapo.cascade.stats import centroid_and_spread
 from rapo.core.bits import BIT, NONE, lowest_bit, mark
-from rapo.core.bundle import unbundled
+from rapo.core.bundle import kinds_of, unbundled
 from rapo.core.fields import harm_of, next_scar, next_trace, psi_of, share_of
 from rapo.core.jit import inlined, lean_kernel
 from rapo.core.lanes import LANES, load, ones_of, store, where
@@ -40,15 +40,13 @@ _ZERO, _ONE = np.float32(0), np.float32(1)
 _HALF = np.uint64(LANES)
 
 _FLOATS, _SETS, _LONGS = types.float32, types.uint64, types.int64
-KINDS = types.Tuple(
-    (
-        types.int32[::1], types.int32[::1], _FLOATS[::1], _FLOATS[::1], _LONGS[::1],
-        types.boolean[::1], _SETS[::1], _LONGS[::1], _SETS[::1], _FLOATS[::1],
-        types.int32[:, ::1], _FLOATS[:, :, ::1],
-        _LONGS[:, ::1], _LONGS[:, ::1], _SETS[:, ::1], _LONGS[::1],
-        _SETS[:, ::1], _FLOATS[:, :, ::1], _FLOATS[:, ::1], _SETS[:, ::1], _SETS[:, ::1],
-        _SETS[::1], _FLOATS[::1], _FLOATS[::1],
-    )
+KINDS = kinds_of(
+    types.int32[::1], types.int32[::1], _FLOATS[::1], _FLOATS[::1], _LONGS[::1],
+    types.boolean[::1], _SETS[::1], _LONGS[::1], _SETS[::1], _FLOATS[::1],
+    types.int32[:, ::1], _FLOATS[:, :, ::1],
+    _LONGS[:, ::1], _LONGS[:, ::1], _SETS[:, ::1], _LONGS[::1],
+    _SETS[:, ::1], _FLOATS[:, :, ::1], _FLOATS[:, ::1], _SETS[:, ::1], _SETS[:, ::1],
+    _SETS[::1], _FLOATS[::1], _FLOATS[::1],
 )  # fmt: skip
 """The arrays of the kernel, in the order in which `run_push` explains them."""
 
@@ -244,7 +242,7 @@ def _remember(now: Any, G: Any, H: Any, awake: Any, ring: Any, stirred: Any, liv
 
 
 @lean_kernel
-def run_push(table: Any, actions: Any, trace: Any, top_k: int, ranks: Any) -> int:
+def run_push(table: Any, actions: Any, trace: Any, top_k: int, ranks: Any) -> Any:
     """Run as many steps as `trace` has room for of the episodes of one thread, all in one call.
 
     Args:
