@@ -153,7 +153,9 @@ class LanesBackend:
         """Forget fields and delay buffer of some episodes."""
         self._fields.reshape(2, self.blocks, -1, LANES)[:, rows // LANES, :, rows % LANES] = 0
         self._ring.reshape(self.blocks, -1, LANES)[rows // LANES, :, rows % LANES] = 0
-        if len(np.unique(rows)) == self.engine.episodes:  # else the sets may hold more than needed
+        forgotten = np.zeros(self.engine.episodes, np.bool_)
+        forgotten[rows] = True
+        if forgotten.all():  # else the sets may hold more than they need to
             self._awake[...] = self._stirred[...] = 0
 
     def read_active(self) -> npt.NDArray[np.bool_]:
