@@ -117,4 +117,4 @@ def _block_size(c: Contestant) -> int:
         if elapsed >= BLOCK_SECONDS / 4:
             fitting = max(1, round(repeats * BLOCK_SECONDS / elapsed))
             return fitting if c.most is None else min(fitting, c.most)
-        repeats *= 4
+        repeats = 4 * repeats if c.most is None else min(4 * repeats, c.most)

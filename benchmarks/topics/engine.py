@@ -33,6 +33,7 @@ MODERATE = np.ones(EPISODES, np.int32)
 NANOSECONDS = {250: 300.0, 1000: 1200.0}
 """Nodes, and the most an episode-step may take."""
 RUN, STEP, PUSH = "run", "step", "run, push"
+VARIED = "run, other actions at every step"
 NOMINAL = ("nominal, lanes", "nominal, push")
 
 
@@ -48,9 +49,14 @@ def restart(engine: Cascade) -> None:
     engine.start(keys=np.arange(EPISODES, dtype=np.uint64), stimuli=np.ones(EPISODES, np.int32))
 
 
+def varied_actions() -> npt.NDArray[np.int64]:
+    """(steps, episodes) actions drawn at random."""
+    return np.random.default_rng(0).integers(3, size=(STEPS, EPISODES))
+
+
 def stepping(step: Callable[[Any], object]) -> Callable[[int], None]:
     """One call of `step` per repeat, each with other actions, as an agent would."""
-    actions = np.random.default_rng(0).integers(3, size=(STEPS, EPISODES))
+    actions = varied_actions()
 
     def run(repeats: int) -> None:
         for t in range(repeats):
@@ -65,6 +71,8 @@ def ours(nodes: int) -> tuple[list[Contestant], Cascade]:
     push = make_engine(nodes, backend="push")
     nominal = [make_engine(nodes, backend=b, deformation="off") for b in ("lanes", "push")]
 
+    actions = varied_actions()
+
     def whole(engine: Cascade) -> dict[str, Any]:
         return {
             "run": lambda repeats: engine.run(MODERATE, repeats),
@@ -76,6 +84,10 @@ def ours(nodes: int) -> tuple[list[Contestant], Cascade]:
     return [
         Contestant(RUN, **whole(lanes)),
         Contestant(STEP, **{**whole(lanes), "run": stepping(lanes.step)}),
+        Contestant(
+            VARIED,
+            **{**whole(lanes), "run": lambda repeats: lanes.run(actions[:repeats], repeats)},
+        ),
         Contestant(PUSH, **whole(push)),
         *(Contestant(name, **whole(e)) for name, e in zip(NOMINAL, nominal, strict=True)),
     ], lanes
@@ -154,6 +166,10 @@ def own_rows(times: Timings, nodes: int) -> list[Row]:
         Row("engine.run, many steps a call", times.best(RUN), "ns", at_most=most),
         Row("engine.step, one step a call", times.best(STEP), "ns", at_most=most,
             note="other actions at every step, 64 episodes a call"),
+        Row("engine.step / engine.run of the same actions", times.ratio(STEP, VARIED), "x",
+            at_most=1.3,
+            note=f"what a call a step costs; {times.ratio(STEP, RUN):.2f} x engine.run of one "
+                 "action, whose injection never changes"),
         Row("engine.run, backend push", times.best(PUSH), "ns",
             note="cost follows the cascade, here of the moderate action"),
     ]  # fmt: skip

@@ -159,6 +159,64 @@ def test_run_equals_step_by_step(graph250, backend):
 
 
 @pytest.mark.parametrize("backend", ["lanes", "push"])
+@pytest.mark.parametrize("threads", [1, 2])
+def test_run_takes_other_actions_at_every_step(graph250, backend, threads):
+    actions = random_actions(90, 40)
+    one, many = (Cascade(graph250, 40, backend=backend, threads=threads) for _ in range(2))
+    for engine in (one, many):
+        engine.start(np.arange(40, dtype=np.uint64), 1 + np.arange(40) % 20)
+    stepped = np.stack([one.step(chosen) for chosen in actions])
+    assert np.array_equal(stepped, many.run(actions, 90))
+    assert np.array_equal(one.active, many.active)
+
+
+@pytest.mark.parametrize("backend", ["lanes", "push"])
+def test_actions_of_any_kind_and_layout_are_the_same_actions(graph250, backend):
+    plain = np.arange(64) % 3
+    frozen = plain.copy()
+    frozen.setflags(write=False)
+    wide = np.repeat(plain, 2)
+    kinds = [plain, frozen, wide[::2], plain.astype(np.uint8), plain.astype(">i4"), plain.tolist()]
+    expected = None
+    for chosen in kinds:
+        engine = Cascade(graph250, 64, backend=backend)
+        engine.start(np.arange(64, dtype=np.uint64), np.full(64, 5))
+        stats = np.stack([engine.step(chosen) for _ in range(20)])
+        expected = stats if expected is None else expected
+        assert np.array_equal(stats, expected)
+
+
+@pytest.mark.parametrize("backend", ["lanes", "push"])
+def test_a_step_leaves_what_earlier_steps_returned(graph250, backend):
+    engine = Cascade(graph250, 64, backend=backend)
+    engine.start(np.arange(64, dtype=np.uint64), np.full(64, 5))
+    returned, kept = [], []
+    for _ in range(30):
+        returned.append(engine.step(np.zeros(64, int)))
+        kept.append(returned[-1].copy())
+    assert np.array_equal(returned, kept)
+
+
+@pytest.mark.parametrize("episodes", [None, [3], [0, 0, 0, 5]])
+def test_forgetting_some_episodes_keeps_the_memory_of_the_others(graph250, episodes):
+    """Lanes keep sets of regions that any of 32 episodes uses: they must not lose one."""
+    engines = [
+        Cascade(graph250, 4 if episodes is None else 6, backend=b) for b in ("lanes", "push")
+    ]
+    count = engines[0].episodes
+    rows = np.arange(count) if episodes is None else np.array(episodes)
+    actions = np.zeros(count, int)
+    traces = []
+    for engine in engines:
+        engine.start(np.arange(count, dtype=np.uint64), 1 + np.arange(count))
+        engine.run(actions, 80)
+        engine.start(rows.astype(np.uint64), np.full(len(rows), 9), episodes=rows)
+        traces.append(engine.run(actions, 120))
+    assert np.array_equal(*traces)
+    assert np.array_equal(engines[0].H, engines[1].H)
+
+
+@pytest.mark.parametrize("backend", ["lanes", "push"])
 def test_schedule_switches_the_stimulus_and_resets_only_the_observable(small_graph, short, backend):
     exposure, decay, replay = 150, 20, 100  # a washout shorter than the delay of harm
     setting = short.replace(horizons=(exposure, decay, replay))
@@ -381,6 +439,10 @@ def test_memory_of_a_decayed_field_is_exactly_zero(graph250):
         (lambda e: e.step([0, 1, 3]), "actions must be 0, 1 or 2, got 3 for episode 2"),
         (lambda e: e.step([0, -1, 0]), "got -1 for episode 1"),
         (lambda e: e.step([0.5, 1, 1]), "whole numbers"),
+        (lambda e: e.step(np.array([0, 1, 5])), "actions must be 0, 1 or 2, got 5 for episode 2"),
+        (lambda e: e.step([[0, 1, 2]]), r"of shape \(3,\), got int64 \(1, 3\)"),
+        (lambda e: e.run(np.zeros((3, 3), int), 2), r"of shape \(3,\), got int64 \(3, 3\)"),
+        (lambda e: e.run([[0, 1, 2], [0, 4, 0]], 2), "got 4 for episode 1"),
         (lambda e: e.start(KEYS, [1, 2, 21]), r"stimulus must be in 1..20"),
         (lambda e: e.start(KEYS, [0, 1, 2]), r"stimulus must be in 1..20"),
         (lambda e: e.start([1], [1], episodes=[3]), r"episodes must be indices 0..2"),

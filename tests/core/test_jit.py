@@ -11,7 +11,7 @@ import pytest
 from numba import njit
 from numba.core.errors import TypingError
 
-from rapo.cascade.clock import enter_phases, first_unknown
+from rapo.cascade.clock import enter_phases
 from rapo.cascade.lanes_kernel import run_lanes
 from rapo.cascade.push_kernel import run_push
 from rapo.cascade.rng import mix
@@ -170,9 +170,7 @@ def test_a_closed_stderr_does_not_stop_the_compilation(told, monkeypatch):
     announcer.on_start(report(theirs))
 
 
-@pytest.mark.parametrize(
-    "function", [run_lanes, run_push, enter_phases, first_unknown, step_fields]
-)
+@pytest.mark.parametrize("function", [run_lanes, run_push, enter_phases, step_fields])
 def test_every_kernel_is_stamped_with_all_kernel_files(function):
     own, shared = function._cache._cache_file._source_stamp
     assert own

@@ -7,7 +7,19 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from rapo.core.jit import kernel
-from rapo.core.lanes import LANES, load, root, store, two_to_minus, unit, where, whole, word
+from rapo.core.lanes import (
+    LANES,
+    add_eight,
+    load,
+    ones_of,
+    root,
+    store,
+    two_to_minus,
+    unit,
+    where,
+    whole,
+    word,
+)
 
 F = np.float32
 SPECIAL = np.array(
@@ -221,3 +233,30 @@ def test_python_versions_of_where_and_word_agree():
     assert where(np.array([True, False]), 1.0, 2.0).tolist() == [1.0, 2.0]
     assert word(np.uint64(7)) == 7
     assert word(np.uint64(7)).dtype == np.uint32
+
+
+@kernel
+def spread_bits(bits, out):
+    store(out, 0, ones_of(bits))
+
+
+@settings(deadline=None)
+@given(st.integers(0, 2**32 - 1))
+def test_the_bits_of_a_word_become_ones(bits):
+    out = np.full(LANES, 7, np.float32)
+    spread_bits(np.uint32(bits), out)
+    assert out.tolist() == [bits >> i & 1 for i in range(LANES)]
+
+
+@kernel
+def add_rows(to, at, source, start):
+    add_eight(to, at, source, start)
+
+
+def test_eight_numbers_are_added_where_they_belong():
+    rng = np.random.default_rng(0)
+    to, source = rng.random(30, np.float32), rng.random(40, np.float32)
+    expected = to.copy()
+    expected[5:13] += source[17:25]
+    add_rows(to, 5, source, 17)
+    same_bits(to, expected)

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from rapo.cascade.lanes_kernel import SUMS, run_lanes
+from rapo.cascade import lanes_kernel, push_kernel
+from rapo.cascade.clock import EPISODE_ROWS
+from rapo.cascade.lanes_kernel import SITE, SUMS, run_lanes
 from rapo.cascade.push_kernel import run_push
+from rapo.core.bits import packed, unpacked, word_count
+from rapo.core.bundle import Bundle
 from rapo.core.fields import HARM_PER_NODE
 from rapo.core.lanes import LANES
 
@@ -16,13 +21,14 @@ if TYPE_CHECKING:
     from rapo.cascade.engine import Cascade
 
 Float = npt.NDArray[np.float32]
+_MEASURED = 16_000
 
 
 def choose_backend(name: str, engine: Cascade) -> str:
     """`lanes` or `push`; `auto` takes the one that is expected to be faster.
 
-    A block of lanes costs about 20 ns a node; push costs about 400 ns an episode and 50 ns more for
-    every active node (measured on generated graphs).
+    A block of lanes costs much the same for one episode as for 32, so it must hold enough of them:
+    the fewer the nodes, the more of what they touch they share (measured up to `_MEASURED` nodes).
     """
     if name not in ("auto", "lanes", "push"):
         raise ValueError(f"backend must be auto, lanes or push, got {name!r}")
@@ -31,9 +37,9 @@ def choose_backend(name: str, engine: Cascade) -> str:
             raise ValueError(f"deformation {engine.scope} runs on backend push only, got {name!r}")
         return "push"
     if name == "auto":
-        lanes = -(-engine.episodes // LANES) * engine.graph.n * 20
-        push = engine.episodes * (400 + 50 * min(engine.setting.cascade_target, engine.graph.n))
-        return "lanes" if lanes < push else "push"
+        in_block = engine.episodes / -(-engine.episodes // LANES)
+        enough = in_block >= min(0.4 * engine.graph.n**0.5, 18)
+        return "lanes" if enough and engine.graph.n <= _MEASURED else "push"
     return name
 
 
@@ -54,10 +60,21 @@ def _live_index(engine: Cascade, region: npt.NDArray[np.int32]) -> npt.NDArray[n
     return index[region]
 
 
-def _centred(engine: Cascade) -> tuple[Float, Float]:
-    """Positions minus 0.5: small numbers keep the variance's cancellation harmless."""
+def _sites(engine: Cascade) -> Float:
+    """(n * 8,) what is summed over active nodes: x, y, x^2 + y^2, 1, V_sens, and three 0.
+
+    Positions minus 0.5: small numbers keep the variance's cancellation harmless.
+    """
     x, y = (engine.graph.positions - np.float32(0.5)).T
-    return np.ascontiguousarray(x), np.ascontiguousarray(y)
+    sites = np.zeros((engine.graph.n, SITE), np.float32)
+    sites[:, :5] = np.stack((x, y, x * x + y * y, np.ones_like(x), engine.graph.sensitive), axis=1)
+    return sites.reshape(-1)
+
+
+def _turns(engine: Cascade, count: int) -> list[npt.NDArray[np.int64]]:
+    """The turn of each thread over `count` rows or blocks, see `clock`."""
+    bounds = [i * count // engine.threads for i in range(engine.threads + 1)]
+    return [np.array([0, *pair, engine.episodes], np.int64) for pair in pairwise(bounds)]
 
 
 def _aligned(shape: tuple[int, ...], dtype: type) -> npt.NDArray[Any]:
@@ -73,73 +90,86 @@ class LanesBackend:
 
     name = "lanes"
 
-    def __init__(self, engine: Cascade) -> None:
+    def __init__(self, engine: Cascade, schedule: npt.NDArray[np.int64]) -> None:
         graph = engine.graph
         self.engine = engine
         self.blocks = -(-engine.episodes // LANES)
         self.rows = self.blocks * LANES
+        self.episode = np.zeros((EPISODE_ROWS, self.rows), np.int64)
+        self.keys = np.zeros((2, self.rows), np.uint64)
         live, delay = len(engine.live), engine.setting.delay
-        seeded = np.unique(graph.support)
-        seed_row = np.full(graph.n, -1, np.int64)
-        seed_row[seeded] = np.arange(len(seeded))
-        members = np.flatnonzero(graph.sensitive)
-        self._net: Any = (
-            (*graph.incoming, *_centred(engine), _live_index(engine, engine.regions), seed_row,
-             graph.sensitive),
-            (members, _live_index(engine, engine.credit)[members]),
-            (seed_row[graph.support], np.float32(1) - engine.rates),
-            engine.designated,
-            _law(engine),
-        )  # fmt: skip
-        self._parity = 0
-        self._active = _aligned((2, self.blocks, graph.n * LANES), np.float32)
-        self._bits = np.zeros((2, self.blocks, graph.n), np.uint32)
-        self._miss = _aligned((self.blocks, len(seeded) * LANES), np.float32)
-        self._miss[...] = 1
+        nodes, regions = word_count(graph.n), word_count(live)
+        self._active = np.zeros((self.blocks, graph.n), np.uint32)
+        self._now = np.zeros((self.blocks, nodes), np.uint64)
+        self._m = _aligned((self.blocks, 2 * graph.n * LANES), np.float32)
+        self._m[...] = 1
+        self._holders = np.zeros((self.blocks, graph.n), np.uint32)
+        self._laid = np.zeros((self.blocks, nodes), np.uint64)
         self._fields = _aligned((2, self.blocks, live * LANES), np.float32)
         self._ring = _aligned((self.blocks, delay * live * LANES), np.float32)
-        self._scratch = (
-            _aligned((self.blocks, (2 * live + SUMS + 1) * LANES), np.float32),
-            _aligned((self.blocks, 2 * LANES), np.uint32),
-        )
-
-    def run(
-        self, part: int, parts: int, steps: int, slot: int, schedule: Any, episode: Any, keys: Any,
-        actions: Any, trace: Any,
-    ) -> None:  # fmt: skip
-        """Run part `part` of `parts` of the blocks."""
-        bounds = (part * self.blocks // parts, (part + 1) * self.blocks // parts)
-        run_lanes(
-            bounds, steps, self._parity, slot, *self._net, schedule, episode, keys, actions,
-            self._active, self._bits, self._miss, self._fields, self._ring, self._scratch, trace,
+        self._awake = np.zeros((self.blocks, regions), np.uint64)
+        self._stirred = np.zeros((self.blocks, delay * regions), np.uint64)
+        self.turns = _turns(engine, self.blocks)
+        fixed = (
+            graph.indptr, graph.indices, graph.prob,
+            _sites(engine), _live_index(engine, engine.regions), graph.sensitive,
+            packed(graph.sensitive), _live_index(engine, engine.credit),
+            packed(engine.designated), _law(engine),
+            graph.support.astype(np.int64),
+            np.ascontiguousarray(np.float32(1) - engine.rates), schedule,
         )  # fmt: skip
+        state = (
+            self._active, self._now, self._m, self._holders, self._laid,
+            self._fields, self._ring, self._awake, self._stirred,
+            _aligned((self.blocks, (SITE + SUMS + 1 + live) * LANES), np.float32),
+            _aligned((self.blocks, 2 * LANES), np.uint32),
+            np.zeros((self.blocks, nodes + regions), np.uint64),
+        )  # fmt: skip
+        self._bundles = [
+            Bundle(lanes_kernel.KINDS, (*fixed, self.episode, self.keys, turn, *state))
+            for turn in self.turns
+        ]
 
-    def finish(self, steps: int) -> None:
-        """Note that all parts have run `steps` steps."""
-        self._parity = (self._parity + steps) & 1
+    def run(self, part: int, actions: npt.NDArray[np.int64], trace: Float) -> Any:
+        """Run the blocks of one thread; -1 or the index of an action that is unknown."""
+        return run_lanes(self._bundles[part].table, actions, trace)
 
     def clear_active(self, rows: npt.NDArray[np.int64]) -> None:
         """Empty the active set of some episodes."""
-        self.write_active(rows, False)
+        kept = np.ones((self.rows, 1), np.bool_)
+        kept[rows] = False
+        self._active &= self._lane_bits(kept)
+        self._now[...] = packed(self._active > 0)
 
-    def write_active(self, rows: npt.NDArray[np.int64], active: Any) -> None:
-        """Set the active sets of some episodes: (rows, n) bool, or one value for all."""
-        now = self._active[self._parity].reshape(self.blocks, -1, LANES)
-        now[rows // LANES, :, rows % LANES] = active
-        self._note_bits()
+    def write_active(self, rows: npt.NDArray[np.int64], active: npt.NDArray[np.bool_]) -> None:
+        """Set the active sets of some episodes, (rows, n) bool."""
+        self.clear_active(rows)
+        whole = np.zeros((self.rows, self.engine.graph.n), np.bool_)
+        whole[rows] = active
+        self._active |= self._lane_bits(whole)
+        self._now[...] = packed(self._active > 0)
 
     def clear_memory(self, rows: npt.NDArray[np.int64]) -> None:
         """Forget fields and delay buffer of some episodes."""
         self._fields.reshape(2, self.blocks, -1, LANES)[:, rows // LANES, :, rows % LANES] = 0
         self._ring.reshape(self.blocks, -1, LANES)[rows // LANES, :, rows % LANES] = 0
+        forgotten = np.zeros(self.engine.episodes, np.bool_)
+        forgotten[rows] = True
+        if forgotten.all():  # else the sets may hold more than they need to
+            self._awake[...] = self._stirred[...] = 0
 
     def read_active(self) -> npt.NDArray[np.bool_]:
         """(E, n)."""
-        return self._by_episode(self._active[self._parity]) > 0
+        bits = np.unpackbits(
+            self._active.view(np.uint8).reshape(self.blocks, -1, 4), axis=-1, bitorder="little"
+        )
+        active: npt.NDArray[np.bool_] = self._by_episode(bits.view(np.bool_))
+        return active
 
     def read_field(self, which: int) -> Float:
         """(E, R_live) of G (0) or H (1)."""
-        return self._by_episode(self._fields[which])
+        field: Float = self._by_episode(self._fields[which])
+        return field
 
     def read_ring(self) -> Float:
         """(D, E, R_live) in ring order."""
@@ -149,19 +179,26 @@ class LanesBackend:
 
     def write(self, active: Any, G: Any, H: Any, ring: Any) -> None:
         """Take over a state; the injection is laid out anew at the next step."""
-        self._put(self._active[self._parity], active)
-        self._note_bits()
+        self.write_active(np.arange(self.engine.episodes), active)
         self._put(self._fields[0], G)
         self._put(self._fields[1], H)
         self._put(self._ring, ring.transpose(1, 0, 2).reshape(self.engine.episodes, -1))
-        self._miss[...] = 1
+        self._awake[...] = packed(self._any_lane(self._fields[0] + self._fields[1]))
+        used = self._any_lane(self._ring).reshape(self.blocks, -1, len(self.engine.live))
+        self._stirred[...] = packed(used).reshape(self.blocks, -1)
+        self._m[...] = 1
+        self._holders[...] = self._laid[...] = 0
 
-    def _note_bits(self) -> None:
-        now = self._active[self._parity].reshape(self.blocks, -1, LANES) > 0
-        packed = np.packbits(now, axis=-1, bitorder="little")
-        self._bits[self._parity] = packed.view(np.uint32)[..., 0]
+    def _lane_bits(self, table: npt.NDArray[np.bool_]) -> npt.NDArray[np.uint32]:
+        """(B, size) with a bit per lane, of truth values (rows, size)."""
+        lanes = np.ascontiguousarray(table.reshape(self.blocks, LANES, -1).transpose(0, 2, 1))
+        return np.packbits(lanes, axis=-1, bitorder="little").view(np.uint32)[..., 0]
 
-    def _by_episode(self, table: Float) -> Float:
+    def _any_lane(self, table: Float) -> npt.NDArray[np.bool_]:
+        """Whether any of the 32 lanes of each element is not 0."""
+        return np.asarray(table.reshape(len(table), -1, LANES).any(axis=-1))
+
+    def _by_episode(self, table: Any) -> Any:
         lanes = table.reshape(self.blocks, -1, LANES).transpose(0, 2, 1)
         return lanes.reshape(self.rows, -1)[: self.engine.episodes].copy()
 
@@ -176,48 +213,45 @@ class PushBackend:
 
     name = "push"
 
-    def __init__(self, engine: Cascade) -> None:
+    def __init__(self, engine: Cascade, schedule: npt.NDArray[np.int64]) -> None:
         graph = engine.graph
         self.engine = engine
         self.rows = engine.episodes
-        self.words = -(-graph.n // 64)
+        self.episode = np.zeros((EPISODE_ROWS, self.rows), np.int64)
+        self.keys = np.zeros((2, self.rows), np.uint64)
         live, delay = len(engine.live), engine.setting.delay
-        credit_of = np.where(graph.sensitive, _live_index(engine, engine.credit), -1)
-        self._net: Any = (
-            (graph.indptr, graph.indices, graph.prob),
-            (*_centred(engine), _live_index(engine, engine.regions), graph.sensitive),
-            credit_of,
-            (graph.support, np.float32(1) - engine.rates),
-            engine.designated,
-            _law(engine),
-        )
-        self._active = np.zeros((self.rows, self.words), np.uint64)
-        self._fields = np.zeros((2, self.rows, live), np.float32)
+        nodes, regions = word_count(graph.n), word_count(live)
+        self._active = np.zeros((self.rows, nodes), np.uint64)
+        self._fields = np.zeros((2, self.rows, regions * 64), np.float32)
         self._ring = np.zeros((self.rows, delay * live), np.float32)
-        self._touched = [np.zeros((2, self.words), np.uint64) for _ in range(engine.threads)]
-        self._scratch = [
-            (
-                np.ones(graph.n, np.float32),
-                np.zeros(live, np.float32),
-                np.zeros(live, np.float32),
-                np.zeros(graph.n, np.float32) if engine.scope.k > 0 else None,
-            )
-            for _ in range(engine.threads)
-        ]
-
-    def run(
-        self, part: int, parts: int, steps: int, slot: int, schedule: Any, episode: Any, keys: Any,
-        actions: Any, trace: Any,
-    ) -> None:  # fmt: skip
-        """Run part `part` of `parts` of the episodes."""
-        bounds = (part * self.rows // parts, (part + 1) * self.rows // parts)
-        run_push(
-            bounds, steps, self.engine.scope.k, slot, *self._net, schedule, episode, keys, actions,
-            self._active, self._fields, self._ring, self._touched[part], self._scratch[part], trace,
+        self._awake = np.zeros((self.rows, regions), np.uint64)
+        self._stirred = np.zeros((self.rows, delay * regions), np.uint64)
+        self.turns = _turns(engine, self.rows)
+        fixed = (
+            graph.indptr, graph.indices, graph.prob,
+            _sites(engine), _live_index(engine, engine.regions), graph.sensitive,
+            packed(graph.sensitive), _live_index(engine, engine.credit),
+            packed(engine.designated), _law(engine),
+            graph.support, np.ascontiguousarray(np.float32(1) - engine.rates), schedule,
         )  # fmt: skip
+        state = (self._active, self._fields, self._ring, self._awake, self._stirred)
+        self._bundles = [
+            Bundle(
+                push_kernel.KINDS,
+                (
+                    *fixed, self.episode, self.keys, turn, *state, np.zeros(nodes, np.uint64),
+                    np.ones(graph.n, np.float32), np.ones(regions * 64, np.float32),
+                ),
+            )
+            for turn in self.turns
+        ]  # fmt: skip
+        ranked = engine.scope.k > 0
+        self._ranks = [np.zeros(graph.n, np.float32) if ranked else None for _ in self.turns]
 
-    def finish(self, steps: int) -> None:
-        """Nothing to note: the active set stays where it is."""
+    def run(self, part: int, actions: npt.NDArray[np.int64], trace: Float) -> Any:
+        """Run the episodes of one thread; -1 or the index of an action that is unknown."""
+        table, k = self._bundles[part].table, self.engine.scope.k
+        return run_push(table, actions, trace, k, self._ranks[part])
 
     def clear_active(self, rows: npt.NDArray[np.int64]) -> None:
         """Empty the active set of some episodes."""
@@ -225,21 +259,21 @@ class PushBackend:
 
     def write_active(self, rows: npt.NDArray[np.int64], active: npt.NDArray[np.bool_]) -> None:
         """Set the active sets of some episodes, (rows, n) bool."""
-        self._active[rows] = self._packed(active)
+        self._active[rows] = packed(active)
 
     def clear_memory(self, rows: npt.NDArray[np.int64]) -> None:
         """Forget fields and delay buffer of some episodes."""
         self._fields[:, rows] = 0
         self._ring[rows] = 0
+        self._awake[rows] = self._stirred[rows] = 0
 
     def read_active(self) -> npt.NDArray[np.bool_]:
         """(E, n)."""
-        bits = np.unpackbits(self._active.view(np.uint8), axis=1, bitorder="little")
-        return bits[:, : self.engine.graph.n].astype(np.bool_)
+        return unpacked(self._active, self.engine.graph.n)
 
     def read_field(self, which: int) -> Float:
         """(E, R_live) of G (0) or H (1)."""
-        return np.array(self._fields[which])
+        return np.array(self._fields[which, :, : len(self.engine.live)])
 
     def read_ring(self) -> Float:
         """(D, E, R_live) in ring order."""
@@ -248,12 +282,9 @@ class PushBackend:
 
     def write(self, active: Any, G: Any, H: Any, ring: Any) -> None:
         """Take over a state."""
-        self._active[...] = self._packed(active)
-        self._fields[0], self._fields[1] = G, H
-        self._ring[...] = ring.transpose(1, 0, 2).reshape(self.rows, -1)
-
-    def _packed(self, active: npt.NDArray[np.bool_]) -> npt.NDArray[np.uint64]:
-        """(rows, words) bitmaps of (rows, n) active sets."""
-        padded = np.zeros((len(active), self.words * 64), np.uint8)
-        padded[:, : active.shape[1]] = active
-        return np.packbits(padded, axis=1, bitorder="little").view(np.uint64)
+        self._active[...] = packed(active)
+        self._fields[:, :, : G.shape[1]] = G, H
+        by_episode = ring.transpose(1, 0, 2)
+        self._ring[...] = by_episode.reshape(self.rows, -1)
+        self._awake[...] = packed((G != 0) | (H != 0))
+        self._stirred[...] = packed(by_episode != 0).reshape(self.rows, -1)

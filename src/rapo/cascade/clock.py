@@ -23,6 +23,10 @@ HORIZONS, TAGS, GATED = range(3)
 """Rows of the (3, 3) int64 array `schedule`, a column per phase: steps until the next phase, the
 counter that turns the episode key into the phase key, and whether the kernel is deformed."""
 
+SLOT, FIRST, END, EPISODES = range(4)
+"""Elements of the (4,) int64 array `turn` of a thread: slot of the delay ring that is D steps old,
+first and end of the rows (or blocks of rows) that it runs, and how many episodes there are."""
+
 FOREVER = np.iinfo(np.int64).max
 """Horizon of a phase that only its caller ends."""
 
@@ -68,9 +72,9 @@ def advance_clock(episode: Any, keys: Any, schedule: Any, e: int) -> Any:
     return phase + 1 == REPLAY
 
 
-@lean_kernel
-def first_unknown(actions: Any) -> int:
-    """Index of the first action outside 0..2, or -1. Ten times faster than NumPy at this size."""
+@inlined
+def first_unknown(actions: Any) -> Any:
+    """Index of the first action outside 0..2, or -1."""
     for e in range(actions.size):
         if actions[e] < 0 or actions[e] > 2:
             return e

@@ -16,29 +16,30 @@ from rapo.cascade.clock import (
     CLOCK,
     ENTRIES,
     EPISODE_KEY,
-    EPISODE_ROWS,
     FOREVER,
     GATED,
     HORIZONS,
     INJECTING,
     PHASE,
     PHASE_KEY,
+    SLOT,
     STIMULUS,
     TAGS,
     enter_phases,
-    first_unknown,
 )
 from rapo.cascade.graph import Graph
 from rapo.cascade.injection import injection_rates
 from rapo.cascade.regions import RegionSpec, make_regions
 from rapo.cascade.setting import DECAY, EXPOSURE, REPLAY, Setting
-from rapo.cascade.stats import STATS
+from rapo.cascade.stats import COUNT, STATS
 from rapo.core.deformation import Scope
 from rapo.core.params import FieldParams
 from rapo.core.validate import checked_state, truth, whole_number
 
 __all__ = ["STATS", "Cascade"]
 
+
+_WHOLE, _SINGLE = np.dtype(np.int64), np.dtype(np.float32)
 
 SMALLEST_PSI_MIN = 1e-30
 """Lower bounds of psi below this would leave the normal range of float32."""
@@ -121,10 +122,11 @@ class Cascade:
         self._schedule[GATED] = [phase and self.scope.kind != "off" for phase in phases]
         self._pool: ThreadPoolExecutor | None = None
         kind = choose_backend(backend, self)
-        self._backend = (LanesBackend if kind == "lanes" else PushBackend)(self)
-        self._episode = np.zeros((EPISODE_ROWS, self._backend.rows), np.int64)
-        self._keys = np.zeros((2, self._backend.rows), np.uint64)
-        self._slot = 0
+        self._backend = (LanesBackend if kind == "lanes" else PushBackend)(self, self._schedule)
+        self._episode, self._keys = self._backend.episode, self._backend.keys
+        self._shape = (self.episodes,)
+        self._room = (COUNT, self._backend.rows)
+        self._unpadded = self._backend.rows == self.episodes
 
     @property
     def backend(self) -> str:
@@ -253,27 +255,55 @@ class Cascade:
         Returns:
             (len(STATS), E) what the step did, rows named by `STATS`.
         """
-        return np.asarray(self.run(actions, 1)[0])
+        if not (  # the way of an agent, 100 ns of which are a fiftieth of a step of 64 episodes
+            type(actions) is np.ndarray
+            and actions.dtype is _WHOLE
+            and actions.shape == self._shape
+            and actions.flags.carray
+        ):
+            actions = self._checked(actions, self._shape)
+        trace = np.empty(self._room, _SINGLE)
+        self._run(actions, trace)
+        return trace if self._unpadded else trace[:, : self.episodes]
 
     def run(self, actions: npt.ArrayLike, steps: int) -> npt.NDArray[np.float32]:
-        """`steps` steps with constant actions in one call; (steps, len(STATS), E)."""
+        """`steps` steps in one call; (steps, len(STATS), E).
+
+        Args:
+            actions: (E,) for all of the steps, or (steps, E).
+            steps: how many, >= 1.
+        """
         steps = whole_number("steps", steps, 1)
-        chosen = self._checked_actions(actions)
-        trace = np.empty((steps, len(STATS), self._backend.rows), np.float32)
-        shared = (self._slot, self._schedule, self._episode, self._keys, chosen, trace)
+        chosen = self._checked(actions, self._shape, (steps, self.episodes))
+        trace = np.empty((steps, *self._room), _SINGLE)
+        self._run(chosen.reshape(-1), trace.reshape(-1, self._room[1]))
+        return trace[:, :, : self.episodes]
+
+    def _run(self, actions: npt.NDArray[np.int64], trace: npt.NDArray[np.float32]) -> None:
+        """Fill the trace, (steps * len(STATS), rows), or say which action is unknown."""
+        backend = self._backend
         if self.threads == 1:
-            self._backend.run(0, 1, steps, *shared)
+            bad = backend.run(0, actions, trace)
         else:
             self._pool = self._pool or ThreadPoolExecutor(self.threads)
-            jobs = [
-                self._pool.submit(self._backend.run, i, self.threads, steps, *shared)
-                for i in range(self.threads)
-            ]
-            for job in jobs:
-                job.result()
-        self._backend.finish(steps)
-        self._slot = (self._slot + steps) % self.setting.delay
-        return trace[:, :, : self.episodes]
+            jobs = [self._pool.submit(backend.run, i, actions, trace) for i in range(self.threads)]
+            bad = max(job.result() for job in jobs)
+        if bad >= 0:
+            raise ValueError(
+                f"actions must be 0, 1 or 2, got {actions[bad]} for episode {bad % self.episodes}"
+            )
+
+    def _checked(self, actions: npt.ArrayLike, *shapes: tuple[int, ...]) -> npt.NDArray[np.int64]:
+        """A copy of the actions as int64 of one of the shapes; a single one is for all episodes."""
+        given = np.asarray(actions)
+        if given.shape not in ((), *shapes) or given.dtype.kind not in "iu":
+            raise ValueError(
+                f"actions must be whole numbers of shape ({self.episodes},), got {given.dtype} "
+                f"{given.shape}"
+            )
+        chosen = np.empty(given.shape or self._shape, np.int64)
+        chosen[...] = given
+        return chosen
 
     def snapshot(self) -> dict[str, npt.NDArray[Any]]:
         """Everything that evolves, as plain arrays that any backend can restore.
@@ -285,7 +315,7 @@ class Cascade:
             "active": self.active,
             "G": self._backend.read_field(0),
             "H": self._backend.read_field(1),
-            "affected": np.roll(ring, -self._slot, axis=0),
+            "affected": np.roll(ring, -self._backend.turns[0][SLOT], axis=0),
             "clock": self.clock,
             "phase": self.phase,
             "stimulus": self.stimulus,
@@ -309,7 +339,8 @@ class Cascade:
         for name, values, last in (("stimulus", z, self.graph.stimuli), ("phase", phase, REPLAY)):
             if values.min() < 0 or values.max() > last:
                 raise ValueError(f"{name} must be in 0..{last}, got {values.tolist()}")
-        self._slot = 0
+        for turn in self._backend.turns:
+            turn[SLOT] = 0
         self._backend.write(arrays["active"], arrays["G"], arrays["H"], arrays["affected"])
         rows = slice(0, self.episodes)
         self._episode[CLOCK, rows] = arrays["clock"]
@@ -366,23 +397,6 @@ class Cascade:
                 f"stimulus must be in 1..{self.graph.stimuli}, one per episode, got {stimuli!r}"
             )
         return np.broadcast_to(z, (count,)).astype(np.int64)
-
-    def _checked_actions(self, actions: npt.ArrayLike) -> npt.NDArray[np.int64]:
-        given = np.asarray(actions)
-        if given.shape not in ((), (self.episodes,)) or given.dtype.kind not in "iu":
-            raise ValueError(
-                f"actions must be whole numbers of shape ({self.episodes},), got {given.dtype} "
-                f"{given.shape}"
-            )
-        if given.dtype == np.int64 and given.shape == (self._backend.rows,):
-            chosen = np.ascontiguousarray(given)
-        else:
-            chosen = np.zeros(self._backend.rows, np.int64)
-            chosen[: self.episodes] = given
-        bad = first_unknown(chosen)
-        if bad >= 0:
-            raise ValueError(f"actions must be 0, 1 or 2, got {chosen[bad]} for episode {bad}")
-        return chosen
 
     def _checked_credit(self, credit: npt.ArrayLike) -> npt.NDArray[np.int32]:
         array = np.asarray(credit)

@@ -11,34 +11,44 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from llvmlite import ir
 from numba import types
 
 from rapo.cascade import stats as row
-from rapo.cascade.clock import CLOCK, GATED, PHASE, PHASE_KEY, advance_clock, injection_code
+from rapo.cascade.clock import (
+    CLOCK,
+    END,
+    EPISODES,
+    FIRST,
+    GATED,
+    PHASE,
+    PHASE_KEY,
+    SLOT,
+    advance_clock,
+    first_unknown,
+    injection_code,
+)
+from rapo.cascade.lanes_kernel import SITE
 from rapo.cascade.rng import draw, words_of
 from rapo.cascade.stats import centroid_and_spread
+from rapo.core.bits import BIT, NONE, lowest_bit, mark
+from rapo.core.bundle import kinds_of, unbundled
 from rapo.core.fields import harm_of, next_scar, next_trace, psi_of, share_of
-from rapo.core.jit import inlined, intrinsic, lean_kernel
+from rapo.core.jit import inlined, lean_kernel
+from rapo.core.lanes import LANES, load, ones_of, store, where
 
 _ZERO, _ONE = np.float32(0), np.float32(1)
-_BIT = np.uint64(1)
-_NONE = np.uint64(0)
+_HALF = np.uint64(LANES)
 
-
-@intrinsic
-def _lowest_bit(typingctx: Any, x: Any) -> Any:
-    """Index of the lowest set bit of a uint64 that is not 0."""
-
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        return builder.cttz(args[0], ir.Constant(ir.IntType(1), 1))
-
-    return types.int64(types.uint64), codegen
-
-
-@inlined
-def _mark(bits: Any, v: int) -> None:
-    bits[v >> 6] |= _BIT << np.uint64(v & 63)
+_FLOATS, _SETS, _LONGS = types.float32, types.uint64, types.int64
+KINDS = kinds_of(
+    types.int32[::1], types.int32[::1], _FLOATS[::1], _FLOATS[::1], _LONGS[::1],
+    types.boolean[::1], _SETS[::1], _LONGS[::1], _SETS[::1], _FLOATS[::1],
+    types.int32[:, ::1], _FLOATS[:, :, ::1],
+    _LONGS[:, ::1], _LONGS[:, ::1], _SETS[:, ::1], _LONGS[::1],
+    _SETS[:, ::1], _FLOATS[:, :, ::1], _FLOATS[:, ::1], _SETS[:, ::1], _SETS[:, ::1],
+    _SETS[::1], _FLOATS[::1], _FLOATS[::1],
+)  # fmt: skip
+"""The arrays of the kernel, in the order in which `run_push` explains them."""
 
 
 @inlined
@@ -48,23 +58,23 @@ def _gather(now: Any, touched: Any, m: Any, edges: Any, seeds: Any, s: Any) -> N
     nodes, miss = seeds
     for j in range(nodes.size):
         m[nodes[j]] = miss[j]
-        _mark(touched, nodes[j])
+        mark(touched, nodes[j])
     if s > _ZERO:
         for w in range(now.size):
             touched[w] |= now[w]
             bits = now[w]
-            while bits != _NONE:
-                m[(w << 6) + _lowest_bit(bits)] *= _ONE - s
-                bits &= bits - _BIT
+            while bits != NONE:
+                m[(w << 6) + lowest_bit(bits)] *= _ONE - s
+                bits &= bits - BIT
     for w in range(now.size):
         bits = now[w]
-        while bits != _NONE:
-            u = (w << 6) + _lowest_bit(bits)
-            bits &= bits - _BIT
+        while bits != NONE:
+            u = (w << 6) + lowest_bit(bits)
+            bits &= bits - BIT
             for e in range(ptr[u], ptr[u + 1]):
                 v = target[e]
                 m[v] *= _ONE - prob[e]
-                _mark(touched, v)
+                mark(touched, v)
 
 
 @inlined
@@ -105,9 +115,9 @@ def _top_threshold(touched: Any, m: Any, q: Any, k: int) -> Any:
     count = 0
     for w in range(touched.size):
         bits = touched[w]
-        while bits != _NONE:
-            q[count] = _ONE - m[(w << 6) + _lowest_bit(bits)]
-            bits &= bits - _BIT
+        while bits != NONE:
+            q[count] = _ONE - m[(w << 6) + lowest_bit(bits)]
+            bits &= bits - BIT
             count += 1
     if count <= k:
         return -_ONE, 0
@@ -119,10 +129,10 @@ def _top_threshold(touched: Any, m: Any, q: Any, k: int) -> Any:
 
 
 @inlined
-def _sample(touched: Any, after: Any, m: Any, ranks: Any, site: Any, psi: Any, seeds: Any, k: int,
-            k0: Any, k1: Any, trace: Any, t: int, e: int) -> None:  # fmt: skip
-    """Sample A_{t+1} into `after`, clear `touched` and `m`, report the statistics of the step."""
-    where_x, where_y, region, sensitive = site
+def _sample(now: Any, touched: Any, m: Any, ranks: Any, site: Any, region: Any, sensitive: Any,
+            gated: Any, psi: Any, seeds: Any, k: int, k0: Any, k1: Any, trace: Any, top: int,
+            e: int) -> None:  # fmt: skip
+    """Sample A_{t+1} in place of A_t, clear `touched` and `m`, report the statistics."""
     nodes, miss = seeds
     threshold, ties = -_ONE, 0
     if ranks is not None:
@@ -133,20 +143,20 @@ def _sample(touched: Any, after: Any, m: Any, ranks: Any, site: Any, psi: Any, s
     j = 0
     for w in range(touched.size):
         bits = touched[w]
-        touched[w] = _NONE
-        born = _NONE
-        while bits != _NONE:
-            v = (w << 6) + _lowest_bit(bits)
-            bits &= bits - _BIT
+        touched[w] = NONE
+        born = NONE
+        while bits != NONE:
+            v = (w << 6) + lowest_bit(bits)
             missed = m[v]
             m[v] = _ONE
             q = _ONE - missed
-            conductance = psi[region[v]] if region[v] >= 0 else _ONE
-            if q < threshold:
-                conductance = _ONE
-            elif q == threshold:
-                conductance = conductance if ties > 0 else _ONE
-                ties -= 1
+            conductance = psi[region[v]] if gated and region[v] >= 0 else _ONE
+            if ranks is not None:
+                if q < threshold:
+                    conductance = _ONE
+                elif q == threshold:
+                    conductance = conductance if ties > 0 else _ONE
+                    ties -= 1
             passed = q * conductance
             if sensitive[v]:
                 nominal += q
@@ -154,121 +164,161 @@ def _sample(touched: Any, after: Any, m: Any, ranks: Any, site: Any, psi: Any, s
                 stay *= missed
                 partition *= passed + missed
             if j < nodes.size and nodes[j] == v:
-                b = (_ONE - miss[j]) * conductance
-                served += b / (b + miss[j])
+                b = _ONE - miss[j]
+                if conductance != _ONE:  # else the quotient is b itself: (1 - m) + m is exactly 1
+                    b *= conductance
+                    b /= b + miss[j]
+                served += b
                 j += 1
             u = draw(k0, k1, v)
             if u * (passed + missed) < passed:
-                born |= _BIT << np.uint64(v & 63)
-                px, py = where_x[v], where_y[v]
+                born |= bits & (~bits + BIT)
+                x += site[v * SITE]
+                y += site[v * SITE + 1]
+                squares += site[v * SITE + 2]
                 reach += _ONE
-                x += px
-                y += py
-                squares += px * px + py * py
-                if sensitive[v]:
-                    inside += _ONE
-        after[w] = born
-    trace[t, row.REACH, e] = reach
-    trace[t, row.SENSITIVE, e] = inside
+                inside += site[v * SITE + 4]
+            bits &= bits - BIT
+        now[w] = born
+    trace[top + row.REACH, e] = reach
+    trace[top + row.SENSITIVE, e] = inside
     centre_x, centre_y, spread = centroid_and_spread(x, y, squares, reach)
-    trace[t, row.CENTROID_X, e] = centre_x
-    trace[t, row.CENTROID_Y, e] = centre_y
-    trace[t, row.SPREAD, e] = spread
-    trace[t, row.SERVED, e] = served
-    trace[t, row.ENTRY_NOMINAL, e] = nominal
-    trace[t, row.ENTRY_DEFORMED, e] = deformed
-    trace[t, row.STAY_NOMINAL, e] = stay
-    trace[t, row.PARTITION, e] = partition
+    trace[top + row.CENTROID_X, e] = centre_x
+    trace[top + row.CENTROID_Y, e] = centre_y
+    trace[top + row.SPREAD, e] = spread
+    trace[top + row.SERVED, e] = served
+    trace[top + row.ENTRY_NOMINAL, e] = nominal
+    trace[top + row.ENTRY_DEFORMED, e] = deformed
+    trace[top + row.STAY_NOMINAL, e] = stay
+    trace[top + row.PARTITION, e] = partition
 
 
 @inlined
-def _remember(now: Any, G: Any, H: Any, counts: Any, ring: Any, slot: int, credit_of: Any,
-              law: Any, trace: Any, t: int, e: int) -> None:  # fmt: skip
-    """Delayed harm: store who is affected now, apply who was `D` steps ago, report the sums."""
+def _remember(now: Any, G: Any, H: Any, awake: Any, ring: Any, stirred: Any, live: int,
+              slot: int, inside: Any, credit_of: Any, law: Any, trace: Any, top: int,
+              e: int) -> None:  # fmt: skip
+    """Delayed harm: apply who was affected `D` steps ago, store who is now, report the sums.
+
+    A region that is not awake has G = H = 0; one that is not stirred has no affected nodes in this
+    slot of the ring.
+    """
     keep, alpha, delta, eta, tau, per_node = law[1], law[2], law[3], law[4], law[5], law[9]
-    live = G.size
-    for r in range(live):
-        counts[r] = _ZERO
-    for w in range(now.size):
-        bits = now[w]
-        while bits != _NONE:
-            r = credit_of[(w << 6) + _lowest_bit(bits)]
-            bits &= bits - _BIT
-            if r >= 0:
-                counts[r] += _ONE
-    then = ring[slot * live : (slot + 1) * live]
+    base, start = slot * live, slot * awake.size
     k = _ZERO
-    for r in range(live):
-        k += then[r]
+    for w in range(awake.size):
+        rest = stirred[start + w]
+        stirred[start + w] = NONE
+        awake[w] |= rest
+        while rest != NONE:
+            k += ring[base + (w << 6) + lowest_bit(rest)]
+            rest &= rest - BIT
     harm = harm_of(k, per_node)
     gain = alpha * harm
     traces, gains, scars = _ZERO, _ZERO, _ZERO
-    for r in range(live):
-        g, h = G[r], H[r]
-        grown = next_scar(h, g, delta, eta, tau)
-        H[r] = grown
-        G[r] = next_trace(g, gain * share_of(then[r], k), keep)
-        then[r] = counts[r]
-        traces += g
-        gains += grown - h
-        scars += grown
-    trace[t, row.HARM, e] = harm
-    trace[t, row.TRACE, e] = traces
-    trace[t, row.SCAR_GAIN, e] = gains
-    trace[t, row.SCAR, e] = scars
+    for w in range(awake.size):
+        rest = awake[w]
+        while rest != NONE:
+            r = (w << 6) + lowest_bit(rest)
+            rest &= rest - BIT
+            g, h = G[r], H[r]
+            grown = next_scar(h, g, delta, eta, tau)
+            H[r] = grown
+            G[r] = next_trace(g, gain * share_of(ring[base + r], k), keep)
+            ring[base + r] = _ZERO
+            traces += g
+            gains += grown - h
+            scars += grown
+    for w in range(now.size):
+        rest = now[w] & inside[w]
+        while rest != NONE:
+            r = credit_of[(w << 6) + lowest_bit(rest)]
+            rest &= rest - BIT
+            ring[base + r] += _ONE
+            stirred[start + (r >> 6)] |= BIT << np.uint64(r & 63)
+    trace[top + row.HARM, e] = harm
+    trace[top + row.TRACE, e] = traces
+    trace[top + row.SCAR_GAIN, e] = gains
+    trace[top + row.SCAR, e] = scars
 
 
 @lean_kernel
-def run_push(
-    episodes: Any, steps: int, top_k: int, slot: int, edges: Any, site: Any, credit_of: Any,
-    seeds: Any, designated: Any, law: Any, schedule: Any, episode: Any, keys: Any, actions: Any,
-    active: Any, fields: Any, ring: Any, touched: Any, scratch: Any, trace: Any,
-) -> None:  # fmt: skip
-    """Run `steps` steps of the episodes `episodes[0]..episodes[1] - 1`, all in one call.
+def run_push(table: Any, actions: Any, trace: Any, top_k: int, ranks: Any) -> Any:
+    """Run as many steps as `trace` has room for of the episodes of one thread, all in one call.
 
     Args:
-        episodes: (first, end) episode numbers.
-        steps: how many, >= 1.
+        table: of a bundle of `KINDS`. With E episodes, n nodes, R live regions, D the delay:
+            ptr, target, prob: out-edges, as in `Graph`.
+            site: (n * 8,) what is summed over active nodes, see `lanes_kernel.SITE`.
+            region: (n,) live region or -1.
+            sensitive: (n,) V_sens membership; `inside` is the same as a set.
+            credit_of: (n,) live region that a sensitive node's harm is credited to.
+            designated: the live regions that may be deformed, a set.
+            law: (10,) s, 1 - lambda, alpha, delta, eta, tau, w_G, w_H, psi_min, harm per node.
+            seeds: (Z, k) nodes, ascending, and (Z, 3, k) 1 - b of each stimulus.
+            schedule, episode, keys, turn: see `clock`; the turn is one of episodes.
+            active: (E, words) sets.
+            fields: (2, E, R') G and H, R' the words of a set of regions times 64.
+            ring: (E, D * R) affected counts of the last D steps.
+            awake: (E, region words) a set that holds every region whose fields are not 0.
+            stirred: (E, D * region words) for each slot of the ring the same about its counts.
+            touched: (words,) a set, empty between calls.
+            m: (n,) 1 between calls.
+            psi: (R',) 1 between calls.
+        actions: (E,) int64 for all steps, or (steps * E,), those of the first step first.
+        trace: (steps * len(STATS), E) float32, filled.
         top_k: destinations that a `topk` scope deforms, 0 for all.
-        slot: ring entry that is D steps old.
-        edges: out-edges (ptr, target, prob).
-        site: positions minus 0.5 (x, y), live region of each node or -1, V_sens membership.
-        credit_of: (n,) live region to which a sensitive node's harm is credited, else -1.
-        seeds: (Z, k) seed nodes, (Z, 3, k) float32 1 - b.
-        designated: (R,) whether a live region may be deformed.
-        law: (10,) float32, s, 1 - lambda, alpha, delta, eta, tau, w_G, w_H, psi_min, harm per node.
-        schedule: (3, 3), see `clock`.
-        episode: (8, E), see `clock`.
-        keys: (2, E), see `clock`.
-        actions: (E,) int64.
-        active: (E, words) uint64 bitmaps.
-        fields: (2, E, R) float32, G and H of the live regions.
-        ring: (E, D * R) float32, affected counts of the last D steps.
-        touched: (2, words) uint64, the first half all 0 between calls.
-        scratch: float32, m (n,) all 1 between calls, psi (R,), counts (R,), and (n,) to rank q in,
-            None if top_k is 0: then ranking is not even compiled.
-        trace: (steps, rows, E) float32, filled.
+        ranks: (n,) float32 to rank q in, None if top_k is 0: then ranking is not even compiled.
+
+    Returns:
+        -1, or the index of an action that is not 0, 1 or 2: then nothing has been run.
     """
+    (ptr, target, prob, site, region, sensitive, inside, credit_of, designated, law, seed_nodes,
+     seed_miss, schedule, episode, keys, turn, active, fields, ring, awake, stirred, touched, m,
+     psi) = unbundled(table, KINDS)  # fmt: skip
+    bad = first_unknown(actions)
+    if bad >= 0:
+        return bad
     s, w_G, w_H, psi_min = law[0], law[6], law[7], law[8]
-    nodes_of, miss_of = seeds
-    m, psi, counts, ranks = scratch
-    live = designated.size
-    delay = ring.shape[1] // live
-    for e in range(episodes[0], episodes[1]):
-        G, H, now, after = fields[0, e], fields[1, e], active[e], touched[1]
+    edges = (ptr, target, prob)
+    delay = stirred.shape[1] // designated.size
+    live = ring.shape[1] // delay
+    steps = trace.shape[0] // row.COUNT
+    stride = turn[EPISODES] if actions.size > turn[EPISODES] else 0
+    for e in range(turn[FIRST], turn[END]):
+        G, H, now = fields[0, e], fields[1, e], active[e]
         for t in range(steps):
             k0, k1 = words_of(keys[PHASE_KEY, e], episode[CLOCK, e])
             gated = schedule[GATED, episode[PHASE, e]] != 0
-            code = injection_code(episode, e, actions[e])
-            size = nodes_of.shape[1] if code > 0 else 0
+            code = injection_code(episode, e, actions[t * stride + e])
+            size = seed_nodes.shape[1] if code > 0 else 0
             z, a = ((code - 1) // 3, (code - 1) % 3) if code > 0 else (0, 0)
-            laid = (nodes_of[z, :size], miss_of[z, a, :size])
-            for r in range(live):
-                value = psi_of(G[r], H[r], w_G, w_H, psi_min)
-                psi[r] = value if gated and designated[r] else _ONE
-            _gather(now, touched[0], m, edges, laid, s)
-            _sample(touched[0], after, m, ranks, site, psi, laid, top_k, k0, k1, trace, t, e)
-            _remember(now, G, H, counts, ring[e], (slot + t) % delay, credit_of, law, trace, t, e)
-            cleared = advance_clock(episode, keys, schedule, e)
-            for w in range(now.size):  # a slice would compile numba's check of shapes
-                now[w] = _NONE if cleared else after[w]
+            laid = (seed_nodes[z, :size], seed_miss[z, a, :size])
+            for w in range(designated.size):
+                rest = awake[e, w] & designated[w] if gated else NONE
+                at = w << 6
+                while rest != NONE:
+                    some = np.uint32(rest)
+                    if some != 0:  # 32 regions cost as much as two one by one
+                        value = psi_of(load(G, at), load(H, at), w_G, w_H, psi_min)
+                        store(psi, at, where(ones_of(some) > _ZERO, value, _ONE))
+                    rest >>= _HALF
+                    at += LANES
+            _remember(
+                now, G, H, awake[e], ring[e], stirred[e], live, (turn[SLOT] + t) % delay, inside,
+                credit_of, law, trace, t * row.COUNT, e,
+            )  # fmt: skip
+            _gather(now, touched, m, edges, laid, s)
+            _sample(
+                now, touched, m, ranks, site, region, sensitive, gated, psi, laid, top_k, k0,
+                k1, trace, t * row.COUNT, e,
+            )  # fmt: skip
+            if advance_clock(episode, keys, schedule, e):
+                for w in range(now.size):  # a slice would compile numba's check of shapes
+                    now[w] = NONE
+        for w in range(designated.size):
+            rest = awake[e, w]
+            while rest != NONE:
+                psi[(w << 6) + lowest_bit(rest)] = _ONE
+                rest &= rest - BIT
+    turn[SLOT] = (turn[SLOT] + steps) % delay
+    return -1

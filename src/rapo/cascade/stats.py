@@ -25,10 +25,11 @@ STATS = (
     "stay_nominal",  # probability that no node of V_sens activates, under P0
     "partition",  # prod of q psi + 1 - q over V_sens: stay_nominal / partition is under P
 )
+COUNT = len(STATS)
 (
     REACH, SENSITIVE, CENTROID_X, CENTROID_Y, SPREAD, SERVED, HARM, TRACE, SCAR_GAIN, SCAR,
     ENTRY_NOMINAL, ENTRY_DEFORMED, STAY_NOMINAL, PARTITION,
-) = range(len(STATS))  # fmt: skip
+) = range(COUNT)  # fmt: skip
 
 _ZERO, _ONE, _HALF = np.float32(0), np.float32(1), np.float32(0.5)
 

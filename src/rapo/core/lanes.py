@@ -149,6 +149,37 @@ def bits_of(typingctx: Any, mask: Any) -> Any:
     return types.uint32(mask), codegen
 
 
+@intrinsic
+def ones_of(typingctx: Any, bits: Any) -> Any:
+    """1 in each lane whose bit of a uint32 is set, lane 0 lowest, 0 in the others."""
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        spread = _spread(builder, args[0], types.uint32, WORDS)
+        own = builder.and_(spread, ir.Constant(_IR[WORDS], [1 << i for i in range(LANES)]))
+        chosen = builder.icmp_unsigned("!=", own, _constant(_IR[WORDS], 0))
+        return builder.select(chosen, _constant(_IR[FLOATS], 1.0), _constant(_IR[FLOATS], 0.0))
+
+    return FLOATS(types.uint32), codegen
+
+
+@intrinsic
+def add_eight(typingctx: Any, to: Any, at: Any, source: Any, start: Any) -> Any:
+    """`to[at:at + 8] += source[start:start + 8]` of C-contiguous 1-D float32 arrays."""
+    eight = ir.VectorType(ir.FloatType(), 8)
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        values = []
+        for i in (0, 2):
+            array = context.make_array(signature.args[i])(context, builder, args[i])
+            pointer = builder.bitcast(builder.gep(array.data, [args[i + 1]]), eight.as_pointer())
+            values.append((pointer, builder.load(pointer)))
+            values[-1][1].align = 4
+        builder.store(builder.fadd(values[0][1], values[1][1]), values[0][0]).align = 4
+        return context.get_dummy_value()
+
+    return types.void(to, types.intp, source, types.intp), codegen
+
+
 def where(condition: Any, a: Any, b: Any) -> Any:
     """`a` where the condition holds, else `b`: for scalars and for lanes alike."""
     return np.where(condition, a, b)
