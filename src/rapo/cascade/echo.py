@@ -24,11 +24,11 @@ def edge_weights(
     return out
 
 
-def stimulus_shares(setting: Setting) -> tuple[float, float] | None:
+def stimulus_shares(setting: Setting, *, loaded: bool = False) -> tuple[float, float] | None:
     """Smallest and largest share of a stimulus' seeds inside V_sens; None: balls, as they fall."""
     if setting.seeding == "ball":
         return None
-    return (
-        setting.inside_share - setting.inside_spread,
-        setting.inside_share + setting.inside_spread,
-    )
+    mean, spread = setting.inside_share, setting.inside_spread
+    if loaded:
+        mean, spread = setting.loaded_share, setting.loaded_spread
+    return mean - spread, mean + spread

@@ -127,7 +127,7 @@ def load_edges(
         positions: None for a spring layout; a label that holds pairs (`"pos"`) or two labels
             (`"x,y"`), scaled into the unit square; or an array (n, 2) inside it.
         stimuli: number of stimuli, >= 1.
-        support: seed nodes of a stimulus; None takes `setting.support`.
+        support: seed nodes of a stimulus; None takes `setting.loaded_support`.
         seed: of everything drawn.
         setting: None takes `Setting.default()`.
         scale: whether to scale the probabilities to `setting.cascade_target`. None scales
@@ -295,9 +295,9 @@ def _build(
         scale = edges.prob is None
     prob, capped = _probabilities(edges, inside, setting, scale, prob_rng)
     meta["capped_edges"] = capped
-    size = setting.support if support is None else support
+    size = setting.loaded_support if support is None else support
     seeds, weights = draw_stimuli(
-        neighbours, xy, inside, size, stimuli, stimulus_rng, stimulus_shares(setting)
+        neighbours, xy, inside, size, stimuli, stimulus_rng, stimulus_shares(setting, loaded=True)
     )
     degree = np.bincount(edges.sources, minlength=len(keys))
     indptr = np.concatenate([[0], np.cumsum(degree)]).astype(np.int32)

@@ -61,6 +61,12 @@ class Setting:
     """Of split seeds: the share is uniform over stimuli within `inside_share` +- this, >= 0."""
     edge_cap: float
     """Largest probability of an edge, in (0, 1]: odds of 1 are infinite, no gate lowers them."""
+    loaded_support: int
+    """Seed nodes of a stimulus on a loaded graph, >= 1."""
+    loaded_share: float
+    """Mean share inside V_sens of split seeds on a loaded graph, in [0, 1]."""
+    loaded_spread: float
+    """The share there is uniform over stimuli within `loaded_share` +- this, >= 0."""
     persistence: float
     """s: probability that an active node stays active by itself, in [0, 1)."""
     delay: int
@@ -150,6 +156,7 @@ class Setting:
         so that what was written is still the same platform.
         """
         given = {**_BEFORE, **values}
+        given.setdefault("loaded_support", given.get("support"))
         names = {f.name for f in fields(cls)}
         wrong = sorted(set(given) ^ names)
         if wrong:
@@ -182,6 +189,9 @@ _RULES: dict[str, Rule] = {
     "support": ("a whole number >= 1", _whole),
     "inside_share": _PROBABILITY,
     "inside_spread": _NOT_NEGATIVE,
+    "loaded_support": ("a whole number >= 1", _whole),
+    "loaded_share": _PROBABILITY,
+    "loaded_spread": _NOT_NEGATIVE,
     "edge_cap": ("a probability in (0, 1]", lambda v: 0 < v <= 1),
     "persistence": ("a probability in [0, 1)", lambda v: 0 <= v < 1),
     "delay": ("a whole number of steps >= 1", _whole),
@@ -203,6 +213,7 @@ _RULES: dict[str, Rule] = {
 _BEFORE: dict[str, Any] = {
     "edge_cap": 1.0, "stretch": 1.0, "echo": 0.0, "entering_weight": 1.0, "leaving_weight": 1.0,
     "factor": 0.0, "seeding": "ball", "inside_share": 1.0, "inside_spread": 0.0, "psi_min": 0.1,
+    "loaded_share": 1.0, "loaded_spread": 0.0,
 }  # fmt: skip
 """What a setting of version 0.1 stood for without saying so."""
 

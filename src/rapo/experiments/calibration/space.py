@@ -138,7 +138,8 @@ SETTING_FILE = files("rapo.cascade").joinpath("setting.toml")
 _GROUPS = {
     "graph": ("neighbours", "sensitive_low", "sensitive_high", "stretch", "echo", "inside_weight",
               "entering_weight", "leaving_weight", "factor", "cascade_target", "edge_cap"),
-    "stimuli": ("seeding", "support", "inside_share", "inside_spread"),
+    "stimuli": ("seeding", "support", "inside_share", "inside_spread", "loaded_support",
+                "loaded_share", "loaded_spread"),
     "dynamics": ("persistence", "delay", "horizons", "regions", "straddle", "psi_min"),
     "injection: aggressive, moderate, conservative": ("rates", "influence_tilt", "risk_tilt"),
     "reward": ("kappa_s", "outside_weight", "kappa"),
