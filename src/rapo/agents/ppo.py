@@ -118,17 +118,29 @@ class PPO:
         """One rollout and its update; what happened, as means over the rollout."""
         rng = np.random.default_rng((self.seed, self.updates))
         raw, rollout = self.collect(rng)
+        first = self.config.steady and self.updates == 0
+        if first:  # the networks know nothing yet: let them begin with what they will see
+            self.normaliser.update(raw)
+            rollout.seen.x.copy_(torch.from_numpy(self.normaliser(raw[: len(rollout.actions)])))
+            rollout.features[:, : self.model.inputs] = rollout.seen.x
         told = self.update(rollout, rng)
-        self.normaliser.update(raw)
+        if not first:
+            moved = map(torch.from_numpy, self.normaliser.update(raw))
+            if self.config.steady:
+                self.model.rewrite(*moved)
         means = rollout.signals.mean(axis=(0, 1), dtype=np.float64)
         told["reward"] = float(means[0])
         for constraint, cost in zip(self.constraints, means[1:], strict=True):
             told[f"cost_{constraint.name}"] = float(cost)
-        self.duals.ascend(means[1:])
+        self.duals.ascend(self.spent(means[1:]))
         for constraint, value in zip(self.constraints, self.duals.values, strict=True):
             told[f"dual_{constraint.name}"] = float(value)
         self.updates += 1
         return told
+
+    def spent(self, costs: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+        """What the duals hold against the budgets: mean costs (K,) of a step of the rollout."""
+        return costs
 
     def collect(self, rng: np.random.Generator) -> tuple[Float, Rollout]:
         """Run the policy for a rollout; raw observations (T * N, d) and the rollout."""
