@@ -1,8 +1,10 @@
 """PPO on a task whose budget is a mean cost per episode, in any unit.
 
-The dual follows the episodes that ended in a rollout, `lambda <- clip(lambda + lr (cost / budget -
-1), 0, cap)`, and weighs advantages of one spread: neither the unit of the cost nor that of the
-reward matters to `lr`.
+The dual follows the episodes that ended in a rollout by their excess `e = cost / budget - 1`:
+`lambda <- clip(lambda + lr e, 0, cap)`. Costs weigh `lambda + e`, e cut to [-1, 1], beside a reward
+of weight 1: without the second term, which answers at once, policy and dual swing around each other
+(Stooke, Achiam and Abbeel 2020). Both advantages have one spread, so that neither the unit of the
+cost nor that of the reward matters to `lr`.
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ import numpy.typing as npt
 
 from rapo.agents.config import PPOConfig
 from rapo.agents.gym_task import GymTask, means
-from rapo.agents.lagrangian import Constraint, Duals
+from rapo.agents.lagrangian import Constraint, Duals, weighed
 from rapo.agents.ppo import PPO, TRAINING_SEEDS
 
 SMALLEST_SPREAD = 0.01
@@ -45,16 +47,20 @@ class EpisodeDuals(Duals):
         super().__init__(constraints, lr, start, cap)
         floors = [1e-8, *(SMALLEST_SPREAD * c.budget * c.scale for c in constraints)]
         self.floors = np.array(floors, np.float32)
+        self.push = np.zeros(len(constraints))
+        """(K,) excess of the last episodes, in [-1, 1]; a run that goes on begins with 0."""
 
     def ascend(self, costs: npt.NDArray[np.float64]) -> None:
         """One step from mean costs of an episode (K,); where none has ended (NaN), none."""
-        excess = np.nan_to_num(costs / self.budgets - 1)
-        self.values = np.clip(self.values + self.lr * excess, 0, self.cap)
+        excess = costs / self.budgets - 1
+        self.values = np.clip(self.values + self.lr * np.nan_to_num(excess), 0, self.cap)
+        self.push = np.where(np.isnan(excess), self.push, np.clip(excess, -1, 1))
 
     def weigh(self, advantage: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
         """Advantage of the Lagrangian; each signal is divided by its spread in the rollout."""
         spread = advantage.reshape(-1, advantage.shape[-1]).std(axis=0)
-        return super().weigh(advantage / np.maximum(spread, self.floors))
+        weights = np.clip(self.values + self.push, 0, self.cap)
+        return weighed(advantage / np.maximum(spread, self.floors), weights)
 
 
 class EpisodicPPO(PPO):

@@ -200,7 +200,7 @@ class GymTask(SyncVectorEnv):
         if isinstance(seed, int):
             seed = [SEEDS + (seed + i) % SEEDS for i in range(self.num_envs)]
         x, _ = super().reset(seed=seed, options=options)
-        return x, {}
+        return np.asarray(x, np.float32), {}
 
     def step(self, actions: Any) -> Any:
         """As Gymnasium's, `info` with the costs (N,) and, where episodes end, `final_obs`."""
@@ -208,7 +208,7 @@ class GymTask(SyncVectorEnv):
         told = {KEY: np.array([meter.cost for meter in self.meters])}
         if "final_obs" in info:
             told["final_obs"] = info["final_obs"]
-        return x, reward, terminated, truncated, told
+        return np.asarray(x, np.float32), reward, terminated, truncated, told
 
     def ended(self) -> npt.NDArray[np.float64]:
         """(E, 3) return, cost and length of the episodes that have ended since last asked."""

@@ -38,11 +38,11 @@ class Normaliser:
         """Merge a batch (B, d) in (Chan's parallel formula).
 
         Returns:
-            (d,) ratio and (d,) move: what was normalised as `ratio x + move` is now x. They are 1
-            and 0 for an entry that had hardly moved: no one has learned anything from it.
+            (d,) ratio and (d,) move: what was normalised as `ratio x + move` is now x. The ratio of
+            an entry that had hardly moved is 1: no one has learned how much it matters.
         """
         shift, scale = self._shift, self._scale
-        known = scale < 1 / SMALLEST_STD if self.count else np.zeros(len(scale), np.bool_)
+        known = scale < 1 / SMALLEST_STD
         count = len(x)
         mean = x.mean(axis=0, dtype=np.float64)
         square = np.square(x - mean).sum(axis=0, dtype=np.float64)
@@ -53,7 +53,7 @@ class Normaliser:
         self.count = total
         self._set_scale()
         ratio = np.where(known, scale / self._scale, 1).astype(np.float32)
-        return ratio, np.where(known, (self._shift - shift) * scale, 0).astype(np.float32)
+        return ratio, (self._shift - shift) * self._scale * ratio
 
     def state(self) -> dict[str, Any]:
         """What `load` takes."""
