@@ -24,9 +24,15 @@ def budget_of(budget):
 
 def test_duals_climb_by_the_relative_excess_of_an_episode():
     duals = EpisodeDuals([budget_of(25.0)], 0.1, 0.0, 2.0)
-    for cost, value in ((50.0, 0.1), (25.0, 0.1), (np.nan, 0.1), (0.0, 0.0), (5000.0, 2.0)):
+    for cost, value in (
+        (50.0, 0.1), (25.0, 0.1), (np.nan, 0.1), (5000.0, 0.2), (30.0, 0.22), (0.0, 0.12),
+        (0.0, 0.02), (0.0, 0.0),
+    ):  # fmt: skip
         duals.ascend(np.array([cost]))
         assert duals.values == pytest.approx([value])
+    for _ in range(30):
+        duals.ascend(np.array([60.0]))
+    assert duals.values == [2.0]
 
 
 def test_advantages_are_weighed_in_units_of_their_spread():
@@ -43,7 +49,7 @@ def test_advantages_are_weighed_in_units_of_their_spread():
 
 
 @pytest.mark.parametrize(
-    ("cost", "weight"), [(30.0, 0.72), (5.0, 0.0), (250.0, 2.0), (np.nan, 0.5)]
+    ("cost", "weight"), [(30.0, 0.72), (5.0, 0.0), (250.0, 1.6), (np.nan, 0.5)]
 )
 def test_the_last_excess_weighs_at_once(cost, weight):
     duals = EpisodeDuals([budget_of(25.0)], 0.1, 0.5, 2.0)
@@ -63,7 +69,7 @@ def test_a_learners_dual_follows_the_episodes_that_ended():
         told = learner.iterate()
         mean = seen[-1].mean(axis=0)
         assert len(seen[-1]) == 4 * 8
-        value = np.clip(value + 0.1 * (mean[1] / 3.4 - 1), 0, 10)
+        value = np.clip(value + 0.1 * np.clip(mean[1] / 3.4 - 1, -1, 1), 0, 10)
         assert told["cost_toll"] == pytest.approx(mean[1])
         assert told["return"] == pytest.approx(mean[0]) and told["length"] == 10
         assert told["dual_toll"] == pytest.approx(value)

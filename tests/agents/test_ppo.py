@@ -443,7 +443,7 @@ def test_a_steady_policy_stays_the_same_when_its_statistics_move(network):
         assert np.allclose(one, two, atol=2e-3)
     assert learner.normaliser(np.ones((1, 3)))[0, 2] < 1  # it moves by now
     # no one had learned how much it matters: it does not begin with a weight 100 times its own
-    assert np.abs(learner.model.policy.values[0][2] / weights).max() < 10
+    assert (learner.model.policy.values[0][2] / weights).abs().max() < 10
 
 
 def test_a_steady_policy_learns_from_normalised_observations_from_the_first_rollout_on():

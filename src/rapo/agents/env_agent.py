@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,8 @@ from gymnasium.spaces import Discrete, flatten
 from rapo.agents.agent import Agent, agent_of
 from rapo.agents.checkpoint import load_checkpoint
 from rapo.agents.env_config import EnvConfig
-from rapo.agents.gym_task import make_env
+from rapo.agents.gym_task import SEEDS, CostFunction, GymTask, find_cost, make_env
+from rapo.core.law import sample
 
 
 class EnvAgent:
@@ -72,3 +74,40 @@ def load_env_agent(path: Path | str, *, seed: int = 0) -> tuple[EnvAgent, EnvCon
     agent = EnvAgent(agent_of(content), env.observation_space, actions, seed)
     env.close()
     return agent, config
+
+
+def play(
+    agent: EnvAgent,
+    config: EnvConfig,
+    *,
+    cost: str | CostFunction | None = None,
+    episodes: int = 20,
+    seed: int = 0,
+    greedy: bool = False,
+) -> npt.NDArray[np.float64]:
+    """Return, cost and length of whole episodes, (E, 3), side by side.
+
+    Args:
+        agent: a frozen policy.
+        config: names the environment.
+        cost: instead of the config's, such as one that the policy was not trained with.
+        episodes: how many, E.
+        seed: of episodes and actions; training meets others.
+        greedy: take the most probable action instead of drawing.
+    """
+    words = config.cost if cost is None else cost
+    function = find_cost(words) if isinstance(words, str) else words
+    task = GymTask(partial(make_env, config.env, config.env_kwargs), episodes, function)
+    x, _ = task.reset(seed=SEEDS // 2 + seed)
+    rng = np.random.default_rng(seed)
+    running = np.ones(episodes, np.bool_)
+    while running.any():
+        law = agent.agent.law(x)
+        actions = law.argmax(axis=1)
+        if not greedy:
+            actions = sample(law, rng.random(episodes))
+        x, _, terminated, truncated, _ = task.step(actions)
+        running &= ~(terminated | truncated)
+    found = np.array([meter.ended[0] for meter in task.meters])
+    task.close()
+    return found

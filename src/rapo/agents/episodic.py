@@ -1,10 +1,10 @@
 """PPO on a task whose budget is a mean cost per episode, in any unit.
 
-The dual follows the episodes that ended in a rollout by their excess `e = cost / budget - 1`:
-`lambda <- clip(lambda + lr e, 0, cap)`. Costs weigh `lambda + e`, e cut to [-1, 1], beside a reward
-of weight 1: without the second term, which answers at once, policy and dual swing around each other
-(Stooke, Achiam and Abbeel 2020). Both advantages have one spread, so that neither the unit of the
-cost nor that of the reward matters to `lr`.
+The dual follows the episodes that ended in a rollout by their excess `e = cost / budget - 1`, cut
+to [-1, 1] so that it falls as fast as it rises: `lambda <- clip(lambda + lr e, 0, cap)`. Costs
+weigh `lambda + e` beside a reward of weight 1: without the second term, which answers at once,
+policy and dual swing around each other (Stooke, Achiam and Abbeel 2020). Both advantages have one
+spread, so that neither the unit of the cost nor that of the reward matters to `lr`.
 """
 
 from __future__ import annotations
@@ -52,9 +52,9 @@ class EpisodeDuals(Duals):
 
     def ascend(self, costs: npt.NDArray[np.float64]) -> None:
         """One step from mean costs of an episode (K,); where none has ended (NaN), none."""
-        excess = costs / self.budgets - 1
+        excess = np.clip(costs / self.budgets - 1, -1, 1)
         self.values = np.clip(self.values + self.lr * np.nan_to_num(excess), 0, self.cap)
-        self.push = np.where(np.isnan(excess), self.push, np.clip(excess, -1, 1))
+        self.push = np.where(np.isnan(excess), self.push, excess)
 
     def weigh(self, advantage: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
         """Advantage of the Lagrangian; each signal is divided by its spread in the rollout."""
