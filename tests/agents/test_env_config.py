@@ -10,6 +10,7 @@ import torch
 from rapo.agents import PPO, PPOConfig, load_agent, load_env_agent
 from rapo.agents.agent import Agent
 from rapo.agents.checkpoint import load_checkpoint
+from rapo.agents.env_agent import play
 from rapo.agents.env_config import EnvConfig
 from rapo.agents.train import train
 
@@ -161,3 +162,20 @@ def test_a_foreign_policy_is_not_taken_for_one_of_ours_nor_ours_for_foreign(tmp_
         load_agent(tmp_path / "checkpoint.pt")
     with pytest.raises(ValueError, match="load_agent"):
         load_env_agent(trained_ss / "checkpoint.pt")
+
+
+def test_whole_episodes_are_played_with_any_cost(tmp_path):
+    config = made("GE")
+    train(config, tmp_path)
+    agent, _ = load_env_agent(tmp_path / "checkpoint.pt")
+    found = play(agent, config, cost="info:toll", episodes=5, greedy=True)
+    assert found.shape == (5, 3) and (found[:, 2] == 10).all() and np.ptp(found[:, 0]) == 0
+    seen = [agent.act(rung, greedy=True) for rung in range(10)]
+    assert found[0, 0] == sum(seen)
+    assert found[0, 1] == pytest.approx(sum(a * r / 4.5 for r, a in enumerate(seen)))
+    drawn = play(agent, config, cost=lambda observation, action, info: action, episodes=300)
+    assert np.array_equal(drawn[:, 0], drawn[:, 1])
+    expected = sum(agent.law(rung)[1] for rung in range(10))
+    assert drawn[:, 0].mean() == pytest.approx(expected, abs=0.4)
+    again = play(agent, config, episodes=300)
+    assert np.array_equal(again[:, 0], drawn[:, 0]) and not again[:, 1].any()
