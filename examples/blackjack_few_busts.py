@@ -2,7 +2,7 @@
 
 The best play takes many such chances; the budget is their sum in a game.
 
-    rapo train SS --env Blackjack-v1 --cost blackjack_few_busts:cost --budget 0.02 --steps 6e4
+    rapo train SS --env Blackjack-v1 --cost blackjack_few_busts:cost --budget 0.02 --steps 4e4
 """
 
 from __future__ import annotations

@@ -20,7 +20,6 @@ from rapo.agents.env_agent import play
 from rapo.agents.train import train
 
 SEEDS = range(5)
-STEPS = 60_000
 
 
 @dataclass(frozen=True)
@@ -31,17 +30,20 @@ class Example:
     env: str
     cost: str
     budget: float
+    steps: int
     episodes: int
 
     def config(self, method: str, seed: int) -> EnvConfig:
         """GE without the cost, SS with its budget."""
         paid: dict[str, Any] = {"cost": self.cost, "budget": self.budget} if method == "SS" else {}
-        return EnvConfig(method=method, env=self.env, seed=seed, steps=STEPS, **paid)
+        return EnvConfig(method=method, env=self.env, seed=seed, steps=self.steps, **paid)
 
 
 EXAMPLES = (
-    Example("CartPole, left of a line", "CartPole-v1", "cartpole_left_of_line:cost", 25.0, 100),
-    Example("Blackjack, few busts", "Blackjack-v1", "blackjack_few_busts:cost", 0.02, 2000),
+    Example(
+        "CartPole, left of a line", "CartPole-v1", "cartpole_left_of_line:cost", 25.0, 60_000, 100
+    ),
+    Example("Blackjack, few busts", "Blackjack-v1", "blackjack_few_busts:cost", 0.02, 40_000, 2000),
 )
 
 
@@ -66,7 +68,7 @@ def study(out: Path) -> pd.DataFrame:
 
 def draw(out: Path, path: Path) -> None:
     """Cost of an episode and the dual during training; a line per seed."""
-    figure, axes = plt.subplots(2, 3, figsize=(11, 5.2), sharex=True, constrained_layout=True)
+    figure, axes = plt.subplots(2, 3, figsize=(11, 5.2), sharex="row", constrained_layout=True)
     for row, example in zip(axes, EXAMPLES, strict=True):
         for method, colour in (("GE", "tab:grey"), ("SS", "tab:blue")):
             for seed in SEEDS:
