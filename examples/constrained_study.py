@@ -74,12 +74,13 @@ def draw(out: Path, path: Path) -> None:
             for seed in SEEDS:
                 run = out / "runs" / f"{example.env}-{method}-s{seed}"
                 told = pd.read_csv(run / "progress.csv")
+                thousands = told["steps"] / 1000
                 label = {"GE": "without budget", "SS": "with budget"}[method] if not seed else None
                 style = {"color": colour, "alpha": 0.7, "lw": 1}
-                row[0].plot(told["steps"], told["return"], label=label, **style)
+                row[0].plot(thousands, told["return"], label=label, **style)
                 if method == "SS":
-                    row[1].plot(told["steps"], told["cost_cost"], **style)
-                    row[2].plot(told["steps"], told["dual_cost"], **style)
+                    row[1].plot(thousands, told["cost_cost"], **style)
+                    row[2].plot(thousands, told["dual_cost"], **style)
         row[1].axhline(example.budget, color="tab:red", lw=1.5, label="budget")
         row[0].set_ylabel(example.name)
         for ax, title in zip(row, ("return of an episode", "cost of an episode", "dual"),
@@ -89,7 +90,7 @@ def draw(out: Path, path: Path) -> None:
     axes[0, 0].legend(fontsize=8)
     axes[0, 1].legend(fontsize=8)
     for ax in axes[1]:
-        ax.set_xlabel("steps")
+        ax.set_xlabel("thousand steps")
     figure.savefig(path, dpi=110)
 
 
