@@ -21,6 +21,8 @@ from benchmarks.effort import Effort
 from benchmarks.table import Row, render
 
 _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
+_HOURS = ("sb3_match",)
+"""Topics that take hours: run when they are named."""
 _NARROWEST = 132
 """Columns of a table that is written to a file or a narrow terminal; less folds every cell."""
 _PACKAGES = (
@@ -44,7 +46,9 @@ def parse(argv: Sequence[str] | None = None) -> argparse.Namespace:
     """Read the command line; anything wrong with it ends with one line and exit code 2."""
     known = topic_names()
     parser = _Parser(prog="python -m benchmarks", description=__doc__)
-    parser.add_argument("topics", nargs="*", metavar="TOPIC", help=f"of {known}; default all")
+    parser.add_argument(
+        "topics", nargs="*", metavar="TOPIC", help=f"of {known}; default all but {_HOURS}"
+    )
     parser.add_argument("--out", type=Path, metavar="FILE", help="also write the rows as JSON")
     parser.add_argument("--force", action="store_true", help="overwrite FILE")
     parser.add_argument("--strict", action="store_true", help="exit with 1 when a target is missed")
@@ -64,7 +68,7 @@ def parse(argv: Sequence[str] | None = None) -> argparse.Namespace:
         parser.error(f"{given.out} exists; choose another name or add --force")
     if given.out is not None and not given.out.resolve().parent.is_dir():
         parser.error(f"{given.out.parent} is not a folder; make it first")
-    given.topics = list(dict.fromkeys(given.topics)) or known
+    given.topics = list(dict.fromkeys(given.topics)) or [n for n in known if n not in _HOURS]
     return given
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import sys
+from pathlib import Path
 
 import pytest
 
@@ -10,6 +12,7 @@ from rapo.cascade.generate import generate
 from rapo.cascade.graph import Graph
 from rapo.cascade.setting import Setting
 
+sys.path.insert(0, str(Path(__file__).parent / "fixtures"))  # environments that Gymnasium imports
 os.environ.setdefault("RAPO_QUIET", "1")  # tests read stderr line by line
 
 

@@ -170,6 +170,26 @@ def train(
     method: Annotated[
         str, typer.Argument(help="GE, SS, DR, PM-ST, PM-RNN, RAPO, Shield or Shield-UM.")
     ],
+    env: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ID",
+            help="GE, SS, DR: any Gymnasium environment with discrete actions instead of a graph; "
+            "package:ID imports the package first.",
+        ),
+    ] = None,
+    env_kwargs: Annotated[
+        str | None, typer.Option(help="With --env: its keyword arguments, as JSON.")
+    ] = None,
+    cost: Annotated[
+        str | None,
+        typer.Option(
+            help="With --env: info:KEY, or module:function of (observation acted at, action, info)."
+        ),
+    ] = None,
+    delay: Annotated[
+        int | None, typer.Option(help="With --env: DR's, steps by which the cost comes late.")
+    ] = None,
     nodes: Annotated[int, typer.Option(help="Size of the graph.")] = 250,
     graph_seed: Annotated[
         str, typer.Option(help="Seed of the graph; several as 0,2,5 or 0-9.")
@@ -178,12 +198,20 @@ def train(
     seed: Annotated[
         str, typer.Option(help="Seed of weights and episodes; several as 0,2,5 or 0-9.")
     ] = "0",
-    steps: Annotated[str, typer.Option(help="Environment steps, rounded up to rollouts.")] = "2e6",
+    steps: Annotated[
+        str | None,
+        typer.Option(
+            help="Environment steps, rounded up to rollouts; default 2e6, with --env 2e5."
+        ),
+    ] = None,
     regions: Annotated[str | None, typer.Option(help=_REGIONS)] = None,
     fit: Annotated[bool | None, typer.Option("--fit/--no-fit", help=_FIT)] = None,
     budget: Annotated[
         float | None,
-        typer.Option(help="Budget of every cost over the aggressive policy's under P0."),
+        typer.Option(
+            help="Budget of every cost over the aggressive policy's under P0; with --env the mean "
+            "cost of an episode."
+        ),
     ] = None,
     change: Annotated[
         list[str] | None,
@@ -205,12 +233,38 @@ def train(
     ] = False,
     jobs: Annotated[int | None, typer.Option(help="Runs at a time; default all cores.")] = None,
 ) -> None:
-    """Train a method of the paper on a graph."""
+    """Train a method of the paper on a graph, or constrained PPO on any environment (--env).
+
+    \b
+    rapo train RAPO --nodes 250 --out runs/RAPO
+    rapo train SS --env CartPole-v1 --cost my_costs:right_of_line --budget 25 --out runs/cartpole
+    """  # noqa: D301  # click keeps the lines after a backspace as they are
+    if env is not None:
+        given = {
+            "--nodes": nodes != 250, "--graph-seed": graph_seed != "0", "--graph": graph,
+            "--regions": regions, "--fit": fit is not None, "--policy": policy, "--match": match,
+            "--threshold": threshold is not None,
+        }  # fmt: skip
+        if idle := [name for name, used in given.items() if used]:
+            raise ValueError(f"{', '.join(idle)} are for graphs, not for --env {env}")
+        from rapo.experiments.train_env_command import train_env_from_words
+
+        with _stoppable("nothing was written"):
+            train_env_from_words(
+                method, env=env, env_kwargs=env_kwargs, cost=cost, budget=budget,
+                delay=delay or 0, seeds=seed, steps=steps or "2e5", changes=change or [], out=out,
+                resume=resume, tensorboard=tensorboard, jobs=jobs,
+            )  # fmt: skip
+        return
+    for name, value in (("--env-kwargs", env_kwargs), ("--cost", cost), ("--delay", delay)):
+        if value is not None:
+            raise ValueError(f"{name} needs --env")
     from rapo.experiments.train_command import train_from_words
 
     with _stoppable("nothing was written"):
         train_from_words(
-            method, nodes=nodes, graph_seeds=graph_seed, graph=graph, seeds=seed, steps=steps,
+            method, nodes=nodes, graph_seeds=graph_seed, graph=graph, seeds=seed,
+            steps=steps or "2e6",
             regions=regions, wanted_fit=fit, budget=budget, changes=change or [], policy=policy,
             match=match, threshold=threshold, out=out, resume=resume, tensorboard=tensorboard,
             jobs=jobs,

@@ -87,3 +87,15 @@ def test_normalising_does_not_change_what_it_is_given():
     normaliser.update(5 * np.random.default_rng(0).random((10, 2)).astype(np.float32))
     normaliser(x)
     assert (x == 1).all()
+
+
+def test_an_update_tells_how_normalised_observations_have_moved():
+    rng = np.random.default_rng(0)
+    normaliser = Normaliser(3)
+    first = rng.normal([3, -2, 7], [0.5, 4, 0], (500, 3)).astype(np.float32)
+    normaliser.update(first)
+    before = normaliser(first)
+    second = rng.normal([4, 0, 8], [2, 1, 3], (500, 3)).astype(np.float32)
+    ratio, move = normaliser.update(second)
+    assert np.allclose(ratio * normaliser(first) + move, before, atol=1e-4)
+    assert ratio[0] > 1.2 and ratio[2] == 1  # the last had not moved

@@ -355,3 +355,53 @@ def test_cartpole_is_solved():
         running &= ~(terminated | truncated)
     assert not running.any()
     assert returns.mean() >= 475
+
+
+class Drifting(Counting):
+    """Shows larger and larger numbers, an entry that never moves and one that begins to late."""
+
+    size = 3
+    steps = 0
+
+    def seen(self):
+        self.steps += 1
+        rows = [self.clock, 0 * self.clock, (self.steps > 150) * 5.0 * self.clock]
+        return np.stack(rows, axis=1).astype(np.float32) * (1 + self.steps / 50)
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("network", ["mlp", "gru"])
+def test_a_steady_policy_stays_the_same_when_its_statistics_move(network):
+    config = PPOConfig(**{**SMALL, "lr": 1e-12}, envs=4, steady=True)
+    learner = PPO(Drifting(4), config, network=network)
+    learner.iterate()
+    draws = torch.Generator().manual_seed(0)
+    learner.buffer.values.copy_(0.5 * torch.randn(learner.buffer.values.shape, generator=draws))
+    x = np.random.default_rng(0).normal(3, 3, (50, 3)).astype(np.float32)
+    x[:, 1:] = 0  # as they were so far
+
+    def said():
+        seen = torch.from_numpy(learner.normaliser(x))
+        logits, _, shown = learner.model.act(seen, learner.model.start(50))
+        return logits.numpy(), learner.model.critic.forward(shown).numpy()
+
+    before, scale = said(), learner.normaliser(x)
+    weights = learner.model.policy.values[0][2].clone()
+    for _ in range(4):
+        learner.iterate()
+    assert np.abs(learner.normaliser(x) - scale).max() > 0.5
+    for one, two in zip(before, said(), strict=True):
+        assert np.allclose(one, two, atol=2e-3)
+    assert learner.normaliser(np.ones((1, 3)))[0, 2] < 1  # it moves by now
+    # no one had learned how much it matters: it does not begin with a weight 100 times its own
+    assert (learner.model.policy.values[0][2] / weights).abs().max() < 10
+
+
+def test_a_steady_policy_learns_from_normalised_observations_from_the_first_rollout_on():
+    learner = PPO(Drifting(4), PPOConfig(**SMALL, envs=4, steady=True))
+    seen, update = [], learner.update
+    learner.update = lambda rollout, rng: seen.append(rollout) or update(rollout, rng)
+    learner.iterate()
+    for shown in (seen[0].seen.x, seen[0].features):
+        assert np.allclose(shown[:, 0].mean(), 0, atol=1e-4)
+        assert np.allclose(shown[:, 0].std(correction=0), 1, atol=1e-3)

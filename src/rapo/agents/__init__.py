@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from rapo.agents.agent import Agent, load_agent
     from rapo.agents.config import PPOConfig
+    from rapo.agents.env_agent import EnvAgent, load_env_agent
+    from rapo.agents.env_config import EnvConfig
     from rapo.agents.methods import METHODS, Method
     from rapo.agents.ppo import PPO
     from rapo.agents.shield import Shield
@@ -20,22 +22,28 @@ _HOME = {
     "METHODS": "methods",
     "PPO": "ppo",
     "Agent": "agent",
+    "EnvAgent": "env_agent",
+    "EnvConfig": "env_config",
     "Method": "methods",
     "PPOConfig": "config",
     "Shield": "shield",
     "TrainConfig": "train_config",
     "load_agent": "agent",
+    "load_env_agent": "env_agent",
 }
 
 __all__ = [
     "METHODS",
     "PPO",
     "Agent",
+    "EnvAgent",
+    "EnvConfig",
     "Method",
     "PPOConfig",
     "Shield",
     "TrainConfig",
     "load_agent",
+    "load_env_agent",
 ]
 
 

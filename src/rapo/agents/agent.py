@@ -71,6 +71,12 @@ def load_agent(path: Path | str) -> tuple[Agent | Shield, TrainConfig]:
 def load_run(path: Path | str) -> tuple[dict[str, Any], TrainConfig]:
     """A checkpoint's content and config, whose graph must still be the one it was trained on."""
     content = load_checkpoint(path)
+    if "env" in content["config"]:
+        raise ValueError(
+            f"{path} was trained on {content['config']['env']}, which is not the graph environment;"
+            " its policy is rapo.agents.load_env_agent(path), which rapo.rsd.evaluate takes with "
+            "any environment of the RSD protocol"
+        )
     config = TrainConfig.from_dict(content["config"])
     if config.graph is not None and not Path(config.graph).exists():
         raise ValueError(f"{path} was trained on {config.graph}, which is not there any more")

@@ -38,6 +38,11 @@ class PPOConfig:
     """Width of the two hidden layers; a GRU has half as many units (chosen: as many weights)."""
     bptt: int = 50
     """Steps over which a recurrent policy is unrolled."""
+    steady: bool = False
+    """Whether the policy stays the same when the statistics of its observations move.
+
+    Else every rollout shifts and scales what it sees a little, beside what the clip allows: much
+    where better policies see other states, as in CartPole."""
     dual_lr: float = 1e-2
     """Step of the projected ascent of the duals, once per rollout."""
     dual_start: float = 0.0
@@ -49,8 +54,9 @@ class PPOConfig:
         for field in fields(self):
             value = getattr(self, field.name)
             rule, holds = _RULES[field.name]
-            number = isinstance(value, int | float) and not isinstance(value, bool)
-            if not number or not isfinite(value) or not holds(value):
+            kind = bool if field.type == "bool" else int | float
+            fits = isinstance(value, kind) and isinstance(value, bool) == (kind is bool)
+            if not fits or not isfinite(value) or not holds(value):
                 raise ValueError(f"{field.name} must be {rule}, got {value!r}")
         if self.rollout % self.envs:
             raise ValueError(
@@ -66,8 +72,14 @@ class PPOConfig:
             )
 
     @classmethod
+    def for_gymnasium(cls, **changes: Any) -> PPOConfig:
+        """Numbers for an environment that nobody has tuned: few copies, many small gradients."""
+        return cls(**{**_FOREIGN, **changes})
+
+    @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> PPOConfig:
-        """Build from a mapping that holds every field and nothing else."""
+        """Build from a mapping that holds every field and nothing else; 0.1 had fewer."""
+        values = {"steady": False, **values}
         wrong = sorted(set(values) ^ {f.name for f in fields(cls)})
         if wrong:
             raise ValueError(f"unknown or missing numbers of PPO: {wrong}")
@@ -79,6 +91,12 @@ class PPOConfig:
         return self.rollout // self.envs
 
 
+_FOREIGN: Mapping[str, Any] = {
+    "envs": 1, "minibatch": 64, "epochs": 10, "hidden": 64, "entropy": 0.0, "steady": True,
+    "dual_lr": 0.1, "dual_start": 0.0,
+}  # fmt: skip
+"""What `for_gymnasium` changes; the numbers that Stable-Baselines3 has come to."""
+
 Rule = tuple[str, Callable[[Any], bool]]
 _WHOLE: Rule = ("a whole number >= 1", lambda v: isinstance(v, int) and v >= 1)
 _POSITIVE: Rule = ("a positive number", lambda v: v > 0)
@@ -87,6 +105,7 @@ _RULES: dict[str, Rule] = {
     **dict.fromkeys(("envs", "rollout", "minibatch", "epochs", "hidden", "bptt"), _WHOLE),
     **dict.fromkeys(("lr", "clip", "max_grad_norm", "dual_cap"), _POSITIVE),
     **dict.fromkeys(("entropy", "value_coef", "dual_lr", "dual_start"), _NOT_NEGATIVE),
+    "steady": ("true or false", lambda v: True),
     "gamma": ("a discount in (0, 1)", lambda v: 0 < v < 1),
     "gae_lambda": ("in [0, 1]", lambda v: 0 <= v <= 1),
 }

@@ -77,5 +77,12 @@ class Duals:
 
     def weigh(self, advantage: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
         """Advantage of the Lagrangian from those of reward and costs, (..., 1 + K) to (...)."""
-        weights = np.concatenate([[1.0], -self.values]) / (1 + self.values.sum())
-        return np.asarray(advantage @ weights.astype(np.float32))
+        return weighed(advantage, self.values)
+
+
+def weighed(
+    advantage: npt.NDArray[np.float32], duals: npt.NDArray[np.float64]
+) -> npt.NDArray[np.float32]:
+    """Reward minus costs by their duals (K,), over the sum of weights; (..., 1 + K) to (...)."""
+    weights = np.concatenate([[1.0], -duals]) / (1 + duals.sum())
+    return np.asarray(advantage @ weights.astype(np.float32))

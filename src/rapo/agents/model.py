@@ -66,6 +66,13 @@ class Model:
         self.policy.initialise(0.01, generator)
         self.critic.initialise(1.0, generator)
 
+    def rewrite(self, ratio: Tensor, move: Tensor) -> None:
+        """Let both networks say of x what they said of `ratio x + move`, each of them (d,)."""
+        for network in (self.policy, self.critic):
+            rows, bias = network.values[0][: self.inputs], network.values[1]
+            bias += move @ rows
+            rows *= ratio[:, None]
+
     def start(self, episodes: int) -> Tensor:
         """(episodes, memory) an empty memory; of width 0 without one."""
         return torch.zeros(episodes, self.memory)

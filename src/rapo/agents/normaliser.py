@@ -32,8 +32,17 @@ class Normaliser:
         out = (x - self._shift) * self._scale
         return np.clip(out, -LIMIT, LIMIT, out=out)
 
-    def update(self, x: npt.NDArray[np.floating[Any]]) -> None:
-        """Merge a batch (B, d) in (Chan's parallel formula)."""
+    def update(
+        self, x: npt.NDArray[np.floating[Any]]
+    ) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
+        """Merge a batch (B, d) in (Chan's parallel formula).
+
+        Returns:
+            (d,) ratio and (d,) move: what was normalised as `ratio x + move` is now x. The ratio of
+            an entry that had hardly moved is 1: no one has learned how much it matters.
+        """
+        shift, scale = self._shift, self._scale
+        known = scale < 1 / SMALLEST_STD
         count = len(x)
         mean = x.mean(axis=0, dtype=np.float64)
         square = np.square(x - mean).sum(axis=0, dtype=np.float64)
@@ -43,6 +52,8 @@ class Normaliser:
         self.square = self.square + square + np.square(gap) * (self.count * count / total)
         self.count = total
         self._set_scale()
+        ratio = np.where(known, scale / self._scale, 1).astype(np.float32)
+        return ratio, (self._shift - shift) * self._scale * ratio
 
     def state(self) -> dict[str, Any]:
         """What `load` takes."""

@@ -107,16 +107,34 @@ class PPO:
         """One rollout and its update; what happened, as means over the rollout."""
         rng = np.random.default_rng((self.seed, self.updates))
         raw, rollout = self.collect(rng)
+        first = self.config.steady and self.updates == 0
+        if first:  # the networks know nothing yet: let them begin with what they will see
+            self.normaliser.update(raw)
+            seen = torch.from_numpy(self.normaliser(raw))
+            rollout.seen.x.copy_(seen[: len(rollout.actions)])
+            rollout.features[:, : self.model.inputs] = rollout.seen.x
+            self.waiting.x.flatten(0, 1).copy_(seen[len(rollout.actions) :])
+            self.waiting.features[..., : self.model.inputs] = self.waiting.x
+            ends = self.waiting.last[:, : self.model.inputs]
+            ends.copy_(torch.from_numpy(self.normaliser(ends.numpy())))
         told = self.update(rollout, rng)
-        self.normaliser.update(raw)
+        if not first:
+            moved = [torch.from_numpy(part) for part in self.normaliser.update(raw)]
+            if self.config.steady:
+                self.model.rewrite(*moved)
+                self.waiting.rewrite(*moved)
         told["reward"] = float(rollout.means[0])
         for constraint, cost in zip(self.constraints, rollout.means[1:], strict=True):
             told[f"cost_{constraint.name}"] = float(cost)
-        self.duals.ascend(rollout.means[1:])
+        self.duals.ascend(self.spent(rollout.means[1:]))
         for constraint, value in zip(self.constraints, self.duals.values, strict=True):
             told[f"dual_{constraint.name}"] = float(value)
         self.updates += 1
         return told
+
+    def spent(self, costs: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+        """What the duals hold against the budgets: mean costs (K,) of a step of the rollout."""
+        return costs
 
     def collect(self, rng: np.random.Generator) -> tuple[Float, Rollout]:
         """Run the policy for a rollout; raw observations (T * N, d), and what can be learned from.

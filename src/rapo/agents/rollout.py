@@ -82,6 +82,12 @@ class Steps:
         parts["ends"] = self.ends[later] - [first, 0]
         return Steps.of(parts)
 
+    def rewrite(self, ratio: Tensor, move: Tensor) -> None:
+        """Follow statistics that have moved: `ratio x + move`, each (d,), is now x."""
+        for seen in (self.x, self.features, self.last):
+            part = seen[..., : len(ratio)]
+            part.sub_(move).div_(ratio)
+
     def state(self) -> dict[str, Any]:
         """The parts by name, not copied."""
         return {field.name: getattr(self, field.name) for field in fields(self)}

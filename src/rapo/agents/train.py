@@ -7,6 +7,7 @@ import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
+from math import isfinite
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -15,10 +16,12 @@ import pandas as pd
 import torch
 
 from rapo.agents.checkpoint import load_checkpoint, replace_text, save_checkpoint, unpacked
+from rapo.agents.env_config import EnvConfig
 from rapo.agents.methods import METHODS, SHIELD_THRESHOLD
 from rapo.agents.ppo import PPO
 from rapo.agents.train_config import TrainConfig
 
+AnyConfig = TrainConfig | EnvConfig
 Report = Callable[[int, dict[str, float]], None]
 """Called after every rollout with the steps so far and what happened."""
 
@@ -26,12 +29,14 @@ SAVE_EVERY = 25
 """Rollouts between two checkpoints."""
 LAST_SHARE = 0.1
 """Final share of training over which budgets are judged."""
+EPISODES = ("return", "length")
+"""Means of whole episodes, where the learner tells them."""
 TOLERANCE = 0.1
 """A budget counts as met up to this share above it."""
 
 
 def train(
-    config: TrainConfig,
+    config: AnyConfig,
     out: Path,
     *,
     resume: bool = False,
@@ -42,7 +47,7 @@ def train(
     """Train a method and leave `checkpoint.pt`, `progress.csv` and `summary.json` in `out`.
 
     A killed run goes on with `resume=True` from its last checkpoint and ends with the weights it
-    would have had.
+    would have had; on a foreign environment, which has no snapshot, it goes on with new episodes.
 
     Args:
         config: what to train.
@@ -113,7 +118,12 @@ def locked(out: Path) -> Iterator[None]:
         yield
 
 
-def _earlier(config: TrainConfig, out: Path, resume: bool) -> dict[str, Any] | None:
+def _hash(config: AnyConfig) -> str:
+    """Of the graph; a foreign environment has none."""
+    return config.network.hash if isinstance(config, TrainConfig) else ""
+
+
+def _earlier(config: AnyConfig, out: Path, resume: bool) -> dict[str, Any] | None:
     """The checkpoint to go on from, or None for a fresh start; anything else is refused."""
     path, plan = out / "checkpoint.pt", out / "config.json"
     if not path.exists() and not plan.exists():
@@ -137,9 +147,9 @@ def _earlier(config: TrainConfig, out: Path, resume: bool) -> dict[str, Any] | N
     differing = [name for name in _changes(before, now) if name != "steps"]
     if differing:
         raise ValueError(f"{out} is a run of another config; they differ in {', '.join(differing)}")
-    if content is not None and content["graph_hash"] != config.network.hash:
+    if content is not None and content["graph_hash"] != _hash(config):
         raise ValueError(
-            f"{out} was trained on graph {content['graph_hash']}, this is {config.network.hash}"
+            f"{out} was trained on graph {content['graph_hash']}, this is {_hash(config)}"
         )
     return content
 
@@ -157,7 +167,9 @@ def _changes(before: Any, now: Any, name: str = "") -> list[str]:
     return [name] if name == "steps" else [f"{name} {before!r} -> {now!r}"]
 
 
-def _learner(config: TrainConfig) -> PPO:
+def _learner(config: AnyConfig) -> PPO:
+    if isinstance(config, EnvConfig):
+        return config.learner()
     return PPO(
         config.environment(config.ppo.envs, autoreset_mode="SameStep"),
         config.ppo,
@@ -168,9 +180,9 @@ def _learner(config: TrainConfig) -> PPO:
     )
 
 
-def _shield(config: TrainConfig, threshold: float | None) -> dict[str, float] | None:
+def _shield(config: AnyConfig, threshold: float | None) -> dict[str, float] | None:
     """What a checkpoint says of the shield around its policy; None without one."""
-    if METHODS[config.method].shield is None:
+    if isinstance(config, EnvConfig) or METHODS[config.method].shield is None:
         return None
     value = SHIELD_THRESHOLD if threshold is None else threshold
     if not value > 0:
@@ -190,7 +202,7 @@ def _same_shield(out: Path, before: dict[str, float], threshold: float | None) -
 
 def _save(
     out: Path,
-    config: TrainConfig,
+    config: AnyConfig,
     learner: PPO,
     shield: dict[str, float] | None,
     *,
@@ -202,7 +214,7 @@ def _save(
         {
             "method": config.method,
             "config": config.to_dict(),
-            "graph_hash": config.network.hash,
+            "graph_hash": _hash(config),
             "finished": finished,
             "model": {
                 "kind": model.kind,
@@ -220,7 +232,7 @@ def _save(
 
 
 def _summarise(
-    out: Path, config: TrainConfig, learner: PPO, seconds: float, updates: int
+    out: Path, config: AnyConfig, learner: PPO, seconds: float, updates: int
 ) -> dict[str, Any]:
     """Judge the budgets on the last part of training and write `summary.json`.
 
@@ -235,12 +247,12 @@ def _summarise(
     last = progress.tail(max(1, round(LAST_SHARE * len(progress))))
     budgets = {}
     for constraint in learner.constraints:
-        cost = float(last[f"cost_{constraint.name}"].mean())
+        cost = _mean(last, f"cost_{constraint.name}")
         budgets[constraint.name] = {
             "budget": constraint.budget,
-            "cost": round(cost, 4),
+            "cost": cost,
             "reference": constraint.reference,
-            "met": cost <= (1 + TOLERANCE) * constraint.budget,
+            "met": cost is not None and cost <= (1 + TOLERANCE) * constraint.budget,
             "dual": float(last[f"dual_{constraint.name}"].iloc[-1]),
             "dual_at_cap": bool(last[f"dual_{constraint.name}"].iloc[-1] >= config.ppo.dual_cap),
         }
@@ -248,6 +260,7 @@ def _summarise(
         "method": config.method,
         "steps": learner.steps,
         "reward": round(float(last["reward"].mean()), 5),
+        **{name: _mean(last, name) for name in EPISODES if name in last},
         "budgets": budgets,
         "seconds": round(seconds, 1),
         "steps_per_second": round(updates * config.ppo.rollout / seconds) if updates else None,
@@ -255,6 +268,12 @@ def _summarise(
     }
     replace_text(path, json.dumps(summary, indent=2) + "\n")
     return summary
+
+
+def _mean(rows: pd.DataFrame, name: str) -> float | None:
+    """Mean of a column; None where no episode has ended."""
+    found = float(rows[name].mean())
+    return round(found, 4) if isfinite(found) else None
 
 
 def _event_writer() -> Any:

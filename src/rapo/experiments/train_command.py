@@ -10,6 +10,7 @@ import warnings
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import FIRST_COMPLETED, wait
 from dataclasses import asdict, replace
+from math import isfinite
 from pathlib import Path
 from typing import Any, cast
 
@@ -19,7 +20,7 @@ from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemaining
 
 from rapo.agents.config import PPOConfig
 from rapo.agents.methods import Method, method_named
-from rapo.agents.train import train
+from rapo.agents.train import AnyConfig, train
 from rapo.agents.train_config import TrainConfig
 from rapo.cascade.fit import Fit, fit
 from rapo.cascade.fitted import fits
@@ -101,13 +102,18 @@ def train_from_words(
             tensorboard=tensorboard, threshold=threshold,
         )  # fmt: skip
     except KeyboardInterrupt:
-        words = sys.argv[1:] if resume else [*sys.argv[1:], "--resume"]
-        place = folders[0] if len(folders) == 1 else f"{folders[0]} and {len(folders) - 1} more"
-        raise KeyboardInterrupt(
-            f"to go on from the last checkpoint in {place}: {shlex.join(['rapo', *words])}"
-        ) from None
+        raise stopped(folders, sys.argv[1:], resume) from None
     for folder, summary in zip(folders, found, strict=True):
-        _tell(console, folder, summary)
+        tell(console, folder, summary)
+
+
+def stopped(folders: Sequence[Path], words: Sequence[str], resume: bool) -> KeyboardInterrupt:
+    """Ctrl-C with the command that goes on."""
+    words = [*words] if resume else [*words, "--resume"]
+    place = folders[0] if len(folders) == 1 else f"{folders[0]} and {len(folders) - 1} more"
+    return KeyboardInterrupt(
+        f"to go on from the last checkpoint in {place}: {shlex.join(['rapo', *words])}"
+    )
 
 
 def _tell_fit(console: Console, config: TrainConfig) -> None:
@@ -143,24 +149,29 @@ def _guard(
     console.print(f"wrote {folder / 'checkpoint.pt'}", highlight=False)
 
 
-def _tell(console: Console, folder: Path, summary: dict[str, Any]) -> None:
+def tell(console: Console, folder: Path, summary: dict[str, Any]) -> None:
     """What a run came to, with every budget and whether it was met."""
     speed = summary["steps_per_second"]
     console.print(
         f"{folder}: {summary['steps']:,} steps"
         + (f" at {speed:,} steps/s" if speed else " (nothing left to do)")
-        + f", reward {summary['reward']:.3f} a step",
+        + f", reward {summary['reward']:.3f} a step"
+        + (f", return {summary['return']:,.4g} an episode" if summary.get("return") else ""),
         highlight=False,
     )
     for name, budget in summary["budgets"].items():
         verdict = "met" if budget["met"] else "NOT met"
         cap = ", dual at its cap" if budget["dual_at_cap"] else ""
         console.print(
-            f"  cost {name} {budget['cost']:.3f} of budget {budget['budget']:.3f}: {verdict} "
+            f"  cost {name} {_number(budget['cost'])} of budget {budget['budget']:.3f}: {verdict} "
             f"(dual {budget['dual']:.2f}{cap})",
             highlight=False,
         )
     console.print(f"  wrote {folder / 'checkpoint.pt'}", highlight=False)
+
+
+def _number(value: float | None) -> str:
+    return "unknown (no episode has ended)" if value is None else f"{value:.3f}"
 
 
 def parse_count(name: str, text: str) -> int:
@@ -203,14 +214,28 @@ def with_changes(config: TrainConfig, changes: Iterable[str]) -> TrainConfig:
                 f"--set needs NAME=VALUE with a name of {', '.join(known['ppo'])}, "
                 f"setting.<name> or params.<name>, got {change!r}"
             )
-        values = {**known[part], inner: _value(inner, text.strip(), known[part][inner])}
         if part == "ppo":
-            config = replace(config, ppo=PPOConfig(**values))
-        elif part == "setting":
+            config = replace(config, ppo=ppo_with_changes(config.ppo, [change]))
+            continue
+        values = {**known[part], inner: _value(inner, text.strip(), known[part][inner])}
+        if part == "setting":
             config = replace(config, setting=config.setting.from_dict(values))
         else:
             config = replace(config, params=FieldParams.from_dict(values))
     return config
+
+
+def ppo_with_changes(ppo: PPOConfig, changes: Iterable[str]) -> PPOConfig:
+    """The numbers of the optimiser with `lr=1e-4` changed."""
+    for change in changes:
+        name, equals, text = (part.strip() for part in change.partition("="))
+        known, name = asdict(ppo), name.removeprefix("ppo.")
+        if not equals or name not in known:
+            raise ValueError(
+                f"--set needs NAME=VALUE with a name of {', '.join(known)}, got {change!r}"
+            )
+        ppo = PPOConfig(**{**known, name: _value(name, text, known[name])})
+    return ppo
 
 
 def with_fit(config: TrainConfig, wanted: bool | None, changes: Iterable[str]) -> TrainConfig:
@@ -256,7 +281,7 @@ def run_folder(out: Path | None, config: TrainConfig, several: bool) -> Path:
 
 
 def train_all(
-    configs: Sequence[TrainConfig],
+    configs: Sequence[AnyConfig],
     folders: Sequence[Path],
     *,
     jobs: int,
@@ -280,7 +305,7 @@ def train_all(
 
 
 def _side_by_side(
-    configs: Sequence[TrainConfig],
+    configs: Sequence[AnyConfig],
     folders: Sequence[Path],
     bars: Sequence[Callable[[int, Told], None]],
     jobs: int,
@@ -304,7 +329,7 @@ def _side_by_side(
 
 
 def _one(
-    i: int, config: TrainConfig, folder: Path, news: Any, options: dict[str, Any]
+    i: int, config: AnyConfig, folder: Path, news: Any, options: dict[str, Any]
 ) -> dict[str, Any]:
     """One run in a process of its own; tells its progress through `news`."""
     torch.set_num_threads(1)
@@ -327,8 +352,9 @@ def _display(show: bool) -> Progress:
 class _Bar:
     """A line of the display: steps per second, reward, costs over budget, duals."""
 
-    def __init__(self, progress: Progress, config: TrainConfig, several: bool) -> None:
-        name = config.method + (f" g{config.graph_seed} s{config.seed}" if several else "")
+    def __init__(self, progress: Progress, config: AnyConfig, several: bool) -> None:
+        graph = f" g{config.graph_seed}" if isinstance(config, TrainConfig) else ""
+        name = config.method + (f"{graph} s{config.seed}" if several else "")
         self.progress = progress
         total = config.updates * config.ppo.rollout
         self.task: TaskID = progress.add_task(name, total=total, told="")
@@ -336,9 +362,11 @@ class _Bar:
 
     def __call__(self, steps: int, told: Told) -> None:
         for key, value in told.items():  # means of about ten rollouts: single ones are noisy
-            self.smooth[key] = 0.9 * self.smooth.get(key, value) + 0.1 * value
+            if isfinite(value):
+                self.smooth[key] = 0.9 * self.smooth.get(key, value) + 0.1 * value
         speed = self.progress.tasks[self.task].speed
-        words = [f"{speed:,.0f} steps/s" if speed else "", f"reward {self.smooth['reward']:.3f}"]
+        figure = "return" if "return" in self.smooth else "reward"
+        words = [f"{speed:,.0f} steps/s" if speed else "", f"{figure} {self.smooth[figure]:.3f}"]
         for key, value in self.smooth.items():
             if key.startswith("cost_"):
                 dual = told["dual_" + key.removeprefix("cost_")]

@@ -1,0 +1,90 @@
+"""What `rapo train --env` does with its words: constrained PPO on any Gymnasium environment."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from rapo.agents.config import PPOConfig
+from rapo.agents.env_config import EnvConfig
+from rapo.experiments.train_command import (
+    parse_count,
+    parse_seeds,
+    ppo_with_changes,
+    stopped,
+    tell,
+    train_all,
+)
+
+
+def train_env_from_words(
+    method: str,
+    *,
+    env: str,
+    env_kwargs: str | None,
+    cost: str | None,
+    budget: float | None,
+    delay: int,
+    seeds: str,
+    steps: str,
+    changes: Sequence[str],
+    out: Path | None,
+    resume: bool,
+    tensorboard: bool,
+    jobs: int | None,
+) -> None:
+    """`rapo train --env`: see its help for the arguments."""
+    console = Console()
+    ppo = ppo_with_changes(PPOConfig.for_gymnasium(), changes)
+    config = EnvConfig(
+        method=method, env=env, env_kwargs=_options(env_kwargs), cost=cost, budget=budget,
+        delay=delay, steps=parse_count("steps", steps), ppo=ppo,
+    )  # fmt: skip
+    configs = [replace(config, seed=seed) for seed in parse_seeds("--seed", seeds)]
+    folders = [_folder(out, c, len(configs) > 1) for c in configs]
+    taken = [folder for folder in folders if (folder / "config.json").exists()]
+    if taken and not resume:
+        raise ValueError(f"{taken[0]} holds a run; go on with --resume, or choose another --out")
+    config.task().close()  # whatever is wrong shows before anything is written
+    rounded = config.updates * ppo.rollout
+    console.print(
+        f"{config.method} on {config.env}: {rounded:,} steps ({config.updates:,} x {ppo.rollout})",
+        highlight=False,
+    )
+    if taken:
+        console.print(f"{env} has no snapshot: going on with new episodes", highlight=False)
+    try:
+        found = train_all(
+            configs, folders, jobs=os.cpu_count() or 1 if jobs is None else jobs, resume=resume,
+            tensorboard=tensorboard,
+        )  # fmt: skip
+    except KeyboardInterrupt:
+        raise stopped(folders, sys.argv[1:], resume) from None
+    for folder, summary in zip(folders, found, strict=True):
+        tell(console, folder, summary)
+
+
+def _options(text: str | None) -> Mapping[str, Any]:
+    """Keyword arguments of an environment from JSON."""
+    try:
+        found = json.loads(text or "{}")
+    except ValueError as error:
+        raise ValueError(f"--env-kwargs must be JSON such as '{{\"x\": 1}}': {error}") from None
+    if not isinstance(found, dict):
+        raise ValueError(f"--env-kwargs must be a JSON object, got {text}")
+    return found
+
+
+def _folder(out: Path | None, config: EnvConfig, several: bool) -> Path:
+    """Folder of a run: `--out` itself for one run, a folder in it for each of several."""
+    if out is None:
+        place = config.env.rpartition(":")[2].replace("/", "-")
+        return Path("runs") / f"{config.method}-{place}-s{config.seed}"
+    return out / f"s{config.seed}" if several else out
