@@ -1,5 +1,7 @@
 """`fit`: a measured odds ratio on graphs nobody tuned anything for."""
 
+from dataclasses import replace
+
 import networkx as nx
 import numpy as np
 import pytest
@@ -20,6 +22,10 @@ from rapo.core.params import FieldParams
 from rapo.envs.vector import GraphDiffusionVectorEnv
 from rapo.rsd.runner import evaluate
 
+PARAMS = Setting.default().params
+"""The constants of a fit that is given none."""
+COMPACT = Setting.named("compact")
+
 
 def aggressive(x):
     return np.zeros(len(x), np.int64)
@@ -39,7 +45,7 @@ def blocks():
 
 @pytest.fixture(scope="module")
 def karate():
-    return from_networkx(nx.karate_club_graph())
+    return from_networkx(nx.karate_club_graph(), setting=COMPACT)
 
 
 def test_a_fit_reaches_theta_and_a_fresh_evaluation_agrees(blocks):
@@ -63,10 +69,10 @@ def test_selectivity_is_what_a_fresh_evaluation_finds(blocks):
 
 def test_the_next_larger_tau_is_not_enough(blocks):
     found = fit(blocks)
-    search = module._Search(blocks, FieldParams(), Setting.default(), THETA)
+    search = module._Search(blocks, PARAMS, Setting.default(), THETA)
     i = int(np.flatnonzero(np.isclose(found.params.tau, TAUS))[0])
     assert search.run(found.regions, found.params).enough
-    assert not search.run(found.regions, FieldParams(tau=float(TAUS[i - 1]))).enough
+    assert not search.run(found.regions, replace(PARAMS, tau=float(TAUS[i - 1]))).enough
 
 
 def test_only_v_sens_is_cut_and_its_pieces_are_connected(blocks):
@@ -93,7 +99,7 @@ def test_two_fits_agree_bit_by_bit(blocks, monkeypatch):
 def test_a_fit_is_remembered(blocks):
     assert fit(blocks) is fit(blocks)
     assert fit(blocks, theta=0.5) is not fit(blocks)
-    assert fit(blocks, params=FieldParams(tau=0.7)) is fit(blocks)  # tau is what is found
+    assert fit(blocks, params=replace(PARAMS, tau=0.7)) is fit(blocks)  # tau is what is found
 
 
 def test_a_milder_theta_keeps_a_larger_tau(blocks):
@@ -111,13 +117,13 @@ def test_given_regions_stay_and_tau_is_fitted_to_them(blocks):
     expected = make_regions("community:4", blocks, straddle=straddle)
     np.testing.assert_array_equal(found.regions, expected)
     assert found.odds <= THETA
-    assert found.params.tau != FieldParams().tau
+    assert found.params.tau != PARAMS.tau
 
 
 def test_where_tau_may_not_move_regions_do_and_the_cost_is_told(blocks):
     found = fit(blocks, move="regions")
     free = fit(blocks)
-    assert found.params == FieldParams()
+    assert found.params == PARAMS
     assert found.reached
     assert found.count < free.count
     assert found.free_selectivity == free.selectivity
@@ -126,11 +132,11 @@ def test_where_tau_may_not_move_regions_do_and_the_cost_is_told(blocks):
 
 
 def test_the_scars_alone_hold_a_tiny_graph_down(karate):
-    found = fit(karate)
+    found = fit(karate, setting=COMPACT)
     assert found.odds <= THETA
     assert found.odds_same <= 1.05 * THETA
     # regions of five would reach theta by the trace alone and remember little
-    coarse = module._Search(karate, FieldParams(), Setting.default(), THETA)
+    coarse = module._Search(karate, FieldParams(), COMPACT, THETA)
     coarse.theta = 1.0
     one = coarse.run(make_regions("pieces:5", karate), FieldParams(tau=0.86))
     assert one.odds <= THETA
@@ -138,7 +144,7 @@ def test_the_scars_alone_hold_a_tiny_graph_down(karate):
 
 
 def test_finer_pieces_are_taken_where_five_throttle_everything(karate):
-    assert fit(karate).spec != "pieces:5"
+    assert fit(karate, setting=COMPACT).spec != "pieces:5"
 
 
 def test_the_draws_of_a_fit_are_those_of_no_evaluation(blocks):
@@ -184,7 +190,7 @@ def test_the_nominal_record_is_what_the_memory_of_a_stationary_run_sees(blocks):
 
 def test_the_share_orders_the_odds(blocks):
     regions = make_regions("pieces:5", blocks)
-    search = module._Search(blocks, FieldParams(), Setting.default(), THETA)
+    search = module._Search(blocks, PARAMS, Setting.default(), THETA)
     shares, odds = [], []
     for tau in (1.0, 0.1, 0.03, 0.01):
         params = FieldParams(tau=tau)
@@ -255,15 +261,15 @@ def test_a_graph_whose_stimuli_do_no_harm_is_named():
 
 
 def test_tau_goes_on_down_until_little_of_the_sensitive_mass_stays(karate, monkeypatch):
-    found = fit(karate, regions="node")
+    found = fit(karate, regions="node", setting=COMPACT)
     module._KNOWN.clear()
     monkeypatch.setattr(module, "MASS", 0.1)
-    stricter = fit(karate, regions="node")
+    stricter = fit(karate, regions="node", setting=COMPACT)
     assert stricter.mass <= 0.1 < found.mass
     assert stricter.params.tau < found.params.tau
     module._KNOWN.clear()
     monkeypatch.setattr(module, "MASS", 1e-6)  # no tau gets there: the odds decide alone
-    assert fit(karate, regions="node").params.tau == found.params.tau
+    assert fit(karate, regions="node", setting=COMPACT).params.tau == found.params.tau
     module._KNOWN.clear()
 
 

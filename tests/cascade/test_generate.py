@@ -14,7 +14,9 @@ from rapo.cascade.scale import cascade_size, scale_to_target, scaled
 from rapo.cascade.setting import Setting
 
 DEFAULT = Setting.default()
-PLAIN = DEFAULT.replace(inside_weight=1.0)
+COMPACT = Setting.named("compact")
+"""The reading whose graphs are scaled to the cascade target."""
+PLAIN = DEFAULT.replace(inside_weight=1.0, entering_weight=1.0, leaving_weight=1.0)
 SIZES = (50, 100, 250)
 some_graphs = pytest.mark.parametrize(("nodes", "seed"), [(10, 0), (50, 1), (100, 2), (250, 3)])
 
@@ -56,7 +58,7 @@ def test_out_degrees_are_three_four_or_five(nodes, seed):
 @pytest.mark.parametrize("factor", [1.0, 2.0, 2.7])
 @some_graphs
 def test_targets_are_among_the_nearest(nodes, seed, factor):
-    g = drawn(nodes, seed, DEFAULT.replace(neighbours=factor))
+    g = drawn(nodes, seed, DEFAULT.replace(neighbours=factor, echo=0))
     distance = cdist(g.positions.astype(float), g.positions.astype(float))
     np.fill_diagonal(distance, np.inf)
     ranked = np.sort(distance, axis=1)
@@ -91,7 +93,7 @@ def test_probabilities_are_beta_2_5_before_scaling():
 
 
 def test_edges_inside_the_sensitive_set_are_stronger_by_the_weight():
-    plain, strong = drawn(250, 2, PLAIN, 0.3), drawn(250, 2, DEFAULT.replace(inside_weight=3), 0.3)
+    plain, strong = drawn(250, 2, PLAIN, 0.3), drawn(250, 2, PLAIN.replace(inside_weight=3), 0.3)
     np.testing.assert_array_equal(plain.indices, strong.indices)
     np.testing.assert_array_equal(plain.sensitive, strong.sensitive)
     inside = plain.sensitive[plain.sources] & plain.sensitive[plain.indices]
@@ -104,8 +106,9 @@ def test_edges_inside_the_sensitive_set_are_stronger_by_the_weight():
 @pytest.mark.parametrize("nodes", [50, 100, 250])
 def test_the_sensitive_set_holds_its_share_and_is_connected(nodes):
     shares = []
+    setting = DEFAULT.replace(sensitive_low=0.15, sensitive_high=0.25)
     for seed in range(12):
-        g = drawn(nodes, seed)
+        g = drawn(nodes, seed, setting)
         count = int(g.sensitive.sum())
         assert 0.15 * nodes - 1e-9 <= count <= 0.25 * nodes + 1e-9
         members = np.flatnonzero(g.sensitive)
@@ -115,11 +118,12 @@ def test_the_sensitive_set_holds_its_share_and_is_connected(nodes):
 
 
 def test_stimuli_are_small_connected_balls_that_touch_the_sensitive_set():
-    g = drawn(250, 5)
+    g = drawn(250, 5, COMPACT)
+    k = COMPACT.support
     assert g.stimuli == STIMULI == 20
-    assert g.support.shape == (20, DEFAULT.support)
+    assert g.support.shape == (20, k)
     for seeds, weights in zip(g.support, g.weights, strict=True):
-        assert len(set(seeds.tolist())) == DEFAULT.support
+        assert len(set(seeds.tolist())) == k
         assert g.sensitive[seeds].any()
         assert connected_components(g.neighbours[seeds][:, seeds], directed=False)[0] == 1
         assert weights.sum() == pytest.approx(1, abs=1e-12)
@@ -127,7 +131,6 @@ def test_stimuli_are_small_connected_balls_that_touch_the_sensitive_set():
         assert spread.mean() < 0.25  # 20 of 250 nodes: a disc of radius 0.16
     assert len({tuple(row) for row in g.support.tolist()}) > 10
     # Dirichlet(1) over k seeds has E[w^2] = 2 / (k (k + 1))
-    k = DEFAULT.support
     assert (g.weights**2).mean() == pytest.approx(2 / (k * (k + 1)), rel=0.3)
 
 
@@ -137,7 +140,7 @@ def test_a_support_wider_than_the_graph_takes_the_whole_graph():
 
 
 def test_meta_says_where_the_graph_came_from():
-    g = drawn(50, 7, scale=0.25)
+    g = drawn(50, 7, COMPACT, scale=0.25)
     assert g.meta["nodes"] == 50
     assert g.meta["seed"] == 7
     assert g.meta["scale"] == pytest.approx(0.25)
@@ -169,8 +172,8 @@ def test_bad_arguments_are_refused_by_value(arguments, message):
 @pytest.mark.parametrize("nodes", SIZES)
 @pytest.mark.parametrize("seed", [0, 3])
 def test_the_search_meets_the_target_on_its_own_draws(nodes, seed):
-    size = cascade_size(generate(nodes, seed), DEFAULT, seed=seed)
-    assert abs(size / DEFAULT.cascade_target - 1) <= 0.005 + 1e-12
+    size = cascade_size(generate(nodes, seed, COMPACT), COMPACT, seed=seed)
+    assert abs(size / COMPACT.cascade_target - 1) <= 0.005 + 1e-12
 
 
 def test_cascades_are_comparable_across_sizes_on_fresh_draws():
@@ -183,10 +186,10 @@ def test_cascades_are_comparable_across_sizes_on_fresh_draws():
     means = {}
     for nodes in SIZES:
         sizes = [
-            cascade_size(generate(nodes, seed), DEFAULT, seed=10_000 + seed, rounds=30)
+            cascade_size(generate(nodes, seed, COMPACT), COMPACT, seed=10_000 + seed, rounds=30)
             for seed in range(8)
         ]
-        relative = np.array(sizes) / DEFAULT.cascade_target
+        relative = np.array(sizes) / COMPACT.cascade_target
         assert np.all(np.abs(relative - 1) < 0.10), (nodes, relative)
         means[nodes] = relative.mean()
     assert all(abs(mean - 1) < 0.05 for mean in means.values()), means
@@ -194,16 +197,16 @@ def test_cascades_are_comparable_across_sizes_on_fresh_draws():
 
 
 def test_another_target_is_met_too():
-    setting = DEFAULT.replace(cascade_target=20.0)
+    setting = COMPACT.replace(cascade_target=20.0)
     g = generate(100, 1, setting)
     assert cascade_size(g, setting, seed=77, rounds=20) == pytest.approx(20, rel=0.1)
-    assert g.meta["scale"] > generate(100, 1).meta["scale"]
+    assert g.meta["scale"] > generate(100, 1, COMPACT).meta["scale"]
 
 
 def test_a_known_factor_gives_the_searched_graph():
     for nodes, seed in ((50, 0), (100, 1), (250, 2)):
-        g = generate(nodes, seed)
-        again = generate(nodes, seed, scale=g.meta["scale"])
+        g = generate(nodes, seed, COMPACT)
+        again = generate(nodes, seed, COMPACT, scale=g.meta["scale"])
         np.testing.assert_allclose(again.prob, g.prob, rtol=1e-6)
         np.testing.assert_array_equal(again.indices, g.indices)
         assert again.meta["scale"] == pytest.approx(g.meta["scale"], rel=1e-12)
@@ -257,16 +260,16 @@ def test_scaling_multiplies_and_counts_what_it_clips():
 
 
 def test_scaling_to_the_target_forgets_the_factor_before():
-    strong, weak = drawn(50, 1, scale=0.9), drawn(50, 1, scale=0.3)
-    one, two = (scale_to_target(g, DEFAULT, seed=3) for g in (strong, weak))
+    strong, weak = drawn(50, 1, COMPACT, scale=0.9), drawn(50, 1, COMPACT, scale=0.3)
+    one, two = (scale_to_target(g, COMPACT, seed=3) for g in (strong, weak))
     for g in (one, two):
-        size = cascade_size(g, DEFAULT, seed=3)
-        assert abs(size / DEFAULT.cascade_target - 1) <= 0.005 + 1e-12
+        size = cascade_size(g, COMPACT, seed=3)
+        assert abs(size / COMPACT.cascade_target - 1) <= 0.005 + 1e-12
     assert two.meta["scale"] / one.meta["scale"] == pytest.approx(3.0, rel=0.02)
 
 
 def test_a_target_beyond_the_graph_is_refused_with_what_is_reached():
-    setting = DEFAULT.replace(cascade_target=60.0)
+    setting = COMPACT.replace(cascade_target=60.0)
     with pytest.raises(
         ValueError,
         match=r"cascade_target 60.0 is out of reach: probabilities x\d+.* give cascades of "
@@ -276,7 +279,7 @@ def test_a_target_beyond_the_graph_is_refused_with_what_is_reached():
 
 
 def test_a_target_below_the_injection_alone_is_refused():
-    setting = DEFAULT.replace(cascade_target=0.2)
+    setting = COMPACT.replace(cascade_target=0.2)
     with pytest.raises(
         ValueError,
         match=r"cascade_target 0.2 is not above the 0.4\d nodes that injection alone keeps active; "

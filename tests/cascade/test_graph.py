@@ -17,6 +17,7 @@ import pytest
 from rapo.cascade.generate import generate
 from rapo.cascade.graph import Graph
 from rapo.cascade.load import from_networkx
+from rapo.cascade.setting import Setting
 
 FIXTURES = Path(__file__).resolve().parents[1] / "fixtures"
 
@@ -497,7 +498,8 @@ def test_version_0_1_reads_a_file_with_labels(tmp_path):
 def test_a_file_of_version_0_1_loads_without_labels():
     old = Graph.load(FIXTURES / "v0.1" / "karate.npz")
     assert old.labels == {}
-    now = from_networkx(nx.karate_club_graph(), sensitive=[0, 1, 2, 3, 7, 13])
+    compact = Setting.named("compact")
+    now = from_networkx(nx.karate_club_graph(), sensitive=[0, 1, 2, 3, 7, 13], setting=compact)
     assert now == old, "the layout, the draws and the factor are those of version 0.1"
     assert set(now.labels["club"]) == {"Mr. Hi", "Officer"}
 

@@ -19,6 +19,7 @@ from rapo.cascade.load import from_networkx, load_edges, load_graphml, read_grap
 from rapo.cascade.setting import Setting
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")  # tested where they are asked for
+COMPACT = Setting.named("compact")
 DATA = Path(__file__).resolve().parents[3] / "shared" / "data"
 RING = [(i, (i + 1) % 12) for i in range(12)] + [(i, (i + 3) % 12) for i in range(12)]
 
@@ -91,7 +92,7 @@ def test_columns_by_name_and_both_directions(tmp_path):
 def test_drawn_probabilities_are_beta_and_stronger_inside(tmp_path):
     rows = [(i, j) for i in range(60) for j in range(60) if i != j]
     path = write(tmp_path / "full.csv", rows)
-    setting = Setting.default().replace(inside_weight=3.0)
+    setting = COMPACT.replace(inside_weight=3.0)
     graph = load_edges(path, scale=False, setting=setting, sensitive=range(30))
     inside = graph.sensitive[graph.sources] & graph.sensitive[graph.indices]
     assert graph.prob[~inside].mean() == pytest.approx(2 / 7, abs=0.02)
@@ -304,7 +305,7 @@ def test_attributes_of_networkx_and_graphml_become_text(tmp_path):
 
 
 def test_scaling_keeps_the_labels(ring, labels):
-    graph = load_edges(ring, labels=labels, sensitive="area=north")
+    graph = load_edges(ring, labels=labels, sensitive="area=north", setting=COMPACT)
     assert "scale" in graph.meta
     assert graph.labels["area"].count("north") == 4
 
@@ -325,13 +326,13 @@ def test_probabilities_above_the_cap_are_capped_counted_and_named(tmp_path):
     path = write(
         tmp_path / "p.csv", [(*e, p) for e, p in zip(RING, prob, strict=True)], "src,dst,p"
     )
-    graph, said = said_by(lambda: load_edges(path, probability="p"))
+    graph, said = said_by(lambda: load_edges(path, probability="p", setting=COMPACT))
     assert graph.prob.max() == np.float32(0.95)
     assert graph.meta["capped_edges"] == 2
     assert len(said) == 2
     assert said[0].startswith("2 of 24 edges") and "0.95" in said[0]
     assert said[1].startswith("5 of 24 edges") and "0.91" in said[1]
-    setting = Setting.default().replace(edge_cap=1.0)
+    setting = COMPACT.replace(edge_cap=1.0)
     free, said = said_by(lambda: load_edges(path, probability="p", setting=setting))
     assert free.prob.max() == 1 and free.meta["capped_edges"] == 0
     assert [text.split(" edges")[0] for text in said] == ["5 of 24"]
@@ -341,7 +342,7 @@ def test_scaled_probabilities_are_capped_too(tmp_path):
     """Two edges are so much stronger than the rest that the factor lifts them over the cap."""
     rows = [(*pair, 0.02 if i > 1 else 0.9) for i, pair in enumerate(RING)]
     path = write(tmp_path / "p.csv", rows, "src,dst,p")
-    setting = Setting.default().replace(cascade_target=4.0)
+    setting = COMPACT.replace(cascade_target=4.0)
     graph, said = said_by(lambda: load_edges(path, probability="p", scale=True, setting=setting))
     assert graph.meta["scale"] > 0.95 / 0.9
     assert graph.prob.max() == np.float32(0.95)
@@ -352,9 +353,9 @@ def test_scaled_probabilities_are_capped_too(tmp_path):
 def test_weak_given_probabilities_are_named_with_the_factor(tmp_path):
     rows = [(*pair, 0.05) for pair in RING]
     path = write(tmp_path / "weak.csv", rows, "src,dst,p")
-    _, (said,) = said_by(lambda: load_edges(path, probability="p"))
+    _, (said,) = said_by(lambda: load_edges(path, probability="p", setting=COMPACT))
     assert "0.12" in said and "scale=True" in said and "8.1" in said  # 2 x .05 / .81, and back
-    setting = Setting.default().replace(cascade_target=4.0)
+    setting = COMPACT.replace(cascade_target=4.0)
     strong = write(tmp_path / "strong.csv", [(*pair, 0.5) for pair in RING], "src,dst,p")
     for file, options in (
         (strong, {"probability": "p"}),
@@ -368,7 +369,7 @@ def test_weak_given_probabilities_are_named_with_the_factor(tmp_path):
 def test_who_draws_or_scales_is_not_told_to_scale():
     chain = nx.DiGraph([(i, i + 1) for i in range(20)])  # no cycle: nothing sustains itself
     nx.set_edge_attributes(chain, 0.3, "p")
-    small = Setting.default().replace(cascade_target=0.5)  # met where a seed reaches few others
+    small = COMPACT.replace(cascade_target=0.5)  # met where a seed reaches few others
     for options, told in (
         ({"probability": "p"}, True),
         ({"probability": "p", "scale": True}, False),
@@ -381,7 +382,7 @@ def test_who_draws_or_scales_is_not_told_to_scale():
 def test_ordinary_graphs_are_not_warned_about():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        from_networkx(nx.karate_club_graph())
+        from_networkx(nx.karate_club_graph(), setting=COMPACT)
         from_networkx(nx.gnp_random_graph(80, 0.1, seed=1, directed=True))
         generate(50, 0)
         generate(100, 1)

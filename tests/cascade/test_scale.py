@@ -13,7 +13,8 @@ from rapo.cascade.scale import FIRST, LAST, Size, cascade_size, scale_to_target,
 from rapo.cascade.setting import MODERATE, Setting
 from rapo.cascade.stats import REACH
 
-DEFAULT = Setting.default()
+COMPACT = Setting.named("compact")
+"""The reading whose graphs are scaled to the cascade target."""
 
 
 class OutOfReachError(Exception):
@@ -64,10 +65,11 @@ def counted(monkeypatch, graph, setting, seed=0):
         (100, 2, {"persistence": 0.6, "edge_cap": 0.4}),
         (250, 1000, {"edge_cap": 1.0}),
         (250, 4, {"cascade_target": 3.0}),
+        (100, 5, {"stretch": 3.0, "echo": 0.6, "leaving_weight": 0.5, "seeding": "split"}),
     ],
 )
 def test_the_factor_is_that_of_the_plain_search_in_fewer_runs(monkeypatch, nodes, seed, changes):
-    setting = DEFAULT.replace(**changes)
+    setting = COMPACT.replace(**changes)
     graph = generate(nodes, seed, setting, scale=0.3)
     asked = []
 
@@ -90,8 +92,8 @@ def test_generated_graphs_have_the_hashes_of_version_0_1():
         (250, 0): "df01822e2ecd44d2",
         (500, 7): "4a8a5a898f42a671",
     }
-    assert {key: generate(*key).hash for key in hashes} == hashes
-    old = DEFAULT.replace(edge_cap=1.0)
+    assert {key: generate(*key, COMPACT).hash for key in hashes} == hashes
+    old = COMPACT.replace(edge_cap=1.0)
     assert {key: generate(*key, old).hash for key in hashes} == hashes
 
 
@@ -114,7 +116,9 @@ def curves(draw):
 @given(curves(), st.floats(0.05, 0.99))
 def test_whatever_the_sizes_the_answers_are_those_of_the_plain_search(curve, share):
     """Also where runs end early, and where the target is out of reach on either side."""
-    base = generate(10, 0, scale=0.0).replace(prob=np.full(generate(10, 0, scale=0.0).edges, 1e-3))
+    base = generate(10, 0, COMPACT, scale=0.0).replace(
+        prob=np.full(generate(10, 0, COMPACT, scale=0.0).edges, 1e-3)
+    )
     weak = base.prob.min()
 
     def factor_of(graph):
@@ -130,16 +134,16 @@ def test_whatever_the_sizes_the_answers_are_those_of_the_plain_search(curve, sha
         return curve(factor_of(scaled(base, factor)))
 
     try:
-        expected = plain_search(size, DEFAULT.cascade_target)
+        expected = plain_search(size, COMPACT.cascade_target)
     except OutOfReachError:
         expected = None
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(scale, "size_up_to", measured)
         if expected is None:
             with pytest.raises(ValueError, match="cascade_target"):
-                scale_to_target(base, DEFAULT)
+                scale_to_target(base, COMPACT)
         else:
-            assert scale_to_target(base, DEFAULT).meta["scale"] == expected
+            assert scale_to_target(base, COMPACT).meta["scale"] == expected
 
 
 # --- what it rests on ----------------------------------------------------------------------
@@ -149,8 +153,8 @@ def test_whatever_the_sizes_the_answers_are_those_of_the_plain_search(curve, sha
 @pytest.mark.parametrize("persistence", [0.0, 0.19])
 def test_active_sets_grow_with_the_factor_to_the_last_bit(backend, persistence):
     """Neighbouring factors, some a rounding apart: no set may lose a node as the factor grows."""
-    setting = DEFAULT.replace(persistence=persistence)
-    graph = generate(100, 5)
+    setting = COMPACT.replace(persistence=persistence)
+    graph = generate(100, 5, COMPACT)
     close = [1.0]
     for _ in range(6):
         close.append(float(np.nextafter(np.float32(close[-1]), np.float32(2))))
@@ -170,22 +174,22 @@ def test_active_sets_grow_with_the_factor_to_the_last_bit(backend, persistence):
 
 
 def test_a_size_in_pieces_is_the_size_in_one_run():
-    graph = generate(100, 6)
+    graph = generate(100, 6, COMPACT)
     episodes = 10 * graph.stimuli
     engine = Cascade(
-        graph, episodes, setting=DEFAULT.replace(horizons=(LAST, 1, 1)), deformation="off"
+        graph, episodes, setting=COMPACT.replace(horizons=(LAST, 1, 1)), deformation="off"
     )
     engine.start(
         derive(derive(3, 0xCA5CADE), np.arange(episodes)),
         1 + np.arange(episodes) % graph.stimuli,
     )
     reach = engine.run(np.full(episodes, MODERATE), LAST)[FIRST - 1 :, REACH]
-    assert cascade_size(graph, DEFAULT, seed=3) == float(reach.mean(dtype=np.float64))
+    assert cascade_size(graph, COMPACT, seed=3) == float(reach.mean(dtype=np.float64))
 
 
 def test_runs_end_once_the_size_is_certainly_enough(monkeypatch):
-    graph = scaled(generate(100, 6), 1.4)
-    size = cascade_size(graph, DEFAULT)
+    graph = scaled(generate(100, 6, COMPACT), 1.4)
+    size = cascade_size(graph, COMPACT)
     steps = []
     run = Cascade.run
 
@@ -194,11 +198,11 @@ def test_runs_end_once_the_size_is_certainly_enough(monkeypatch):
         return run(self, actions, number)
 
     monkeypatch.setattr(Cascade, "run", counting)
-    whole = size_up_to(graph, DEFAULT, size)
+    whole = size_up_to(graph, COMPACT, size)
     assert whole == Size(size, size, True)
     assert sum(steps) == 200 * LAST
     steps.clear()
-    stopped = size_up_to(graph, DEFAULT, size / 8)
+    stopped = size_up_to(graph, COMPACT, size / 8)
     assert not stopped.finished
     assert size / 8 < stopped.least < size
     assert 0.5 * size < stopped.guess < 2 * size
@@ -213,16 +217,16 @@ def test_no_run_of_the_search_goes_far_above_the_target(monkeypatch):
         return size_up_to(graph, setting, enough, **options)
 
     monkeypatch.setattr(scale, "size_up_to", size)
-    scale_to_target(generate(100, 3), DEFAULT)
+    scale_to_target(generate(100, 3, COMPACT), COMPACT)
     assert limits
-    assert all(1.005 < limit / DEFAULT.cascade_target < 1.02 for limit in limits)
+    assert all(1.005 < limit / COMPACT.cascade_target < 1.02 for limit in limits)
 
 
 # --- the cap -------------------------------------------------------------------------------
 
 
 def test_scaling_caps_and_counts():
-    graph = generate(50, 1, scale=0.5)
+    graph = generate(50, 1, COMPACT, scale=0.5)
     free = 10 * graph.prob.astype(float)
     ten = scaled(graph, 10.0, 0.9)
     assert ten.meta["capped_edges"] == int((free > 0.9).sum()) > int((free > 1).sum()) > 0
@@ -232,7 +236,7 @@ def test_scaling_caps_and_counts():
 
 
 def test_generated_graphs_keep_to_the_cap():
-    capped = DEFAULT.replace(edge_cap=0.3)
+    capped = COMPACT.replace(edge_cap=0.3)
     for graph in (generate(50, 0, capped), generate(50, 0, capped, scale=0.9)):
         assert graph.prob.max() == np.float32(0.3)
         assert graph.meta["capped_edges"] == (graph.prob == np.float32(0.3)).sum() > 0

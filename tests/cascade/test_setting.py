@@ -18,13 +18,19 @@ from rapo.cascade.setting import (
 )
 
 DEFAULT = Setting.default()
+COMPACT = Setting.named("compact")
+LATER = (
+    "edge_cap", "stretch", "echo", "entering_weight", "leaving_weight", "factor", "seeding",
+    "inside_share", "inside_spread", "psi_min",
+)  # fmt: skip
+"""What version 0.1 did not know."""
 
 
 def test_the_default_keeps_what_the_paper_fixes():
     assert DEFAULT.horizons == (500, 200, 500)
     assert DEFAULT.delay == 50
     assert 0.15 <= DEFAULT.sensitive_low <= DEFAULT.sensitive_high <= 0.25
-    assert 2 <= DEFAULT.neighbours <= 3
+    assert 1 <= DEFAULT.neighbours <= 3
     assert DEFAULT.rates[AGGRESSIVE] > DEFAULT.rates[MODERATE] > DEFAULT.rates[CONSERVATIVE]
 
 
@@ -80,8 +86,21 @@ def test_a_setting_is_immutable():
         ("rates", (1e-9, 1e-9, 1e-9)),
         ("influence_tilt", 0),
         ("risk_tilt", 0),
-        ("kappa_s", 1e-9),
+        ("kappa_s", 0),
         ("kappa", 1e-9),
+        ("stretch", 1),
+        ("echo", 0),
+        ("echo", 1),
+        ("entering_weight", 1e-9),
+        ("leaving_weight", 1e-9),
+        ("factor", 0),
+        ("inside_share", 0),
+        ("inside_share", 1),
+        ("inside_spread", 0),
+        ("psi_min", 1e-9),
+        ("psi_min", 1),
+        ("seeding", "ball"),
+        ("seeding", "split"),
         ("outside_weight", 0),
         ("horizons", (1, 1, 1)),
     ],
@@ -95,7 +114,7 @@ BEYOND = [
     ("inside_weight", 0.0),
     ("inside_weight", -1.0),
     ("sensitive_low", 0.0),
-    ("sensitive_low", 0.26),  # above sensitive_high
+    ("sensitive_low", 0.99),  # above sensitive_high
     ("sensitive_high", 1.0),
     ("support", 0),
     ("cascade_target", 0.0),
@@ -109,8 +128,20 @@ BEYOND = [
     ("rates", (math.nan, 0.5, 0.5)),
     ("influence_tilt", -0.1),
     ("risk_tilt", -0.1),
-    ("kappa_s", 0.0),
+    ("kappa_s", -0.1),
     ("kappa", 0.0),
+    ("stretch", 0.99),
+    ("echo", -0.01),
+    ("echo", 1.01),
+    ("entering_weight", 0.0),
+    ("leaving_weight", 0.0),
+    ("factor", -0.1),
+    ("inside_share", -0.01),
+    ("inside_share", 1.01),
+    ("inside_spread", -0.1),
+    ("psi_min", 0.0),
+    ("psi_min", 1.01),
+    ("seeding", "box"),
     ("outside_weight", -0.1),
     ("horizons", (500, 0, 500)),
     ("horizons", (500, 1.5, 500)),
@@ -118,7 +149,8 @@ BEYOND = [
 NUMBERS = (
     "neighbours", "inside_weight", "sensitive_low", "sensitive_high", "support", "cascade_target",
     "edge_cap", "persistence", "delay", "influence_tilt", "risk_tilt", "kappa_s", "outside_weight",
-    "kappa",
+    "kappa", "stretch", "echo", "entering_weight", "leaving_weight", "factor", "inside_share",
+    "inside_spread", "psi_min", "budget",
 )  # fmt: skip
 
 
@@ -155,6 +187,8 @@ def test_what_is_no_finite_number_is_refused_by_name(value):
         ("horizons", (math.nan, 1, 1)),
         ("regions", 3),
         ("straddle", "no"),
+        ("seeding", 1),
+        ("seeding", None),
     ],
 )
 def test_a_value_of_another_kind_is_refused_by_name(name, value):
@@ -171,17 +205,19 @@ def test_unknown_and_missing_names_are_refused():
         Setting.from_dict(values)
 
 
-def test_a_setting_of_version_0_1_has_no_cap_below_1():
-    """It knew no `edge_cap`; any other field that is missing stays an error."""
-    values = DEFAULT.to_dict()
-    assert values.pop("edge_cap") == 0.95
+def test_a_setting_of_version_0_1_is_the_compact_one_with_no_cap_below_1():
+    """Of the later fields it knew none; any other field that is missing stays an error."""
+    values = COMPACT.to_dict()
+    assert values["edge_cap"] == 0.95
+    for name in LATER:
+        del values[name]
     old = Setting.from_dict(values)
-    assert old == DEFAULT.replace(edge_cap=1.0) != DEFAULT
+    assert old == COMPACT.replace(edge_cap=1.0) != COMPACT
     for name in values:
         with pytest.raises(ValueError, match=rf"\['{name}'\]"):
             Setting.from_dict({key: value for key, value in values.items() if key != name})
 
 
 def test_the_cap_of_a_setting_survives_replace():
-    assert DEFAULT.replace(persistence=0.5).edge_cap == 0.95
+    assert COMPACT.replace(persistence=0.5).edge_cap == 0.95
     assert DEFAULT.replace(edge_cap=0.8).replace(persistence=0.5).edge_cap == 0.8

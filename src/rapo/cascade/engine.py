@@ -86,14 +86,14 @@ class Cascade:
         self.episodes = whole_number("episodes", episodes, 1)
         self.threads = whole_number("threads", threads, 1)
         self.setting = Setting.default() if setting is None else setting
-        self.params = self.setting.params if params is None else params
         for name, value, wanted in (
             ("graph", graph, Graph),
             ("setting", self.setting, Setting),
-            ("params", self.params, FieldParams),
+            ("params", FieldParams() if params is None else params, FieldParams),
         ):
             if not isinstance(value, wanted):
                 raise ValueError(f"{name} must be a {wanted.__name__}, got {value!r}")
+        self.params = self.setting.params if params is None else params
         if self.params.psi_min < SMALLEST_PSI_MIN:
             raise ValueError(
                 f"psi_min must be >= {SMALLEST_PSI_MIN:g} in single precision, got "
