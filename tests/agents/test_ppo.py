@@ -405,3 +405,23 @@ def test_a_steady_policy_learns_from_normalised_observations_from_the_first_roll
     for shown in (seen[0].seen.x, seen[0].features):
         assert np.allclose(shown[:, 0].mean(), 0, atol=1e-4)
         assert np.allclose(shown[:, 0].std(correction=0), 1, atol=1e-3)
+
+
+def test_steps_that_wait_are_seen_as_the_statistics_stand():
+    late = Constraint("clock", "clock", reference=1.0, budget=1.0, decay=0.9, lag=5)
+    learner = PPO(Drifting(4), PPOConfig(**SMALL, envs=4, steady=True), constraints=[late])
+    raws, collect = [], learner.collect
+
+    def watched(rng):
+        raw, rollout = collect(rng)
+        raws.append(raw)
+        return raw, rollout
+
+    learner.collect = watched
+    for _ in range(4):
+        learner.iterate()
+        shown = learner.normaliser(raws[-1].reshape(-1, 4, 3)[-5:])
+        assert len(learner.waiting) == 5
+        assert np.allclose(learner.waiting.x[..., 0], shown[..., 0], atol=1e-4)
+        assert np.allclose(learner.waiting.features[..., 0], shown[..., 0], atol=1e-4)
+    assert np.abs(learner.normaliser(raws[-1])[:, 0]).max() > 1
