@@ -9,6 +9,7 @@ from toys import Counting, Toy, collected, linear_critic
 
 from rapo.agents.agent import Agent
 from rapo.agents.config import PPOConfig
+from rapo.agents.lagrangian import Constraint
 from rapo.agents.ppo import PPO
 from rapo.cascade.setting import DECAY, EXPOSURE, REPLAY
 from rapo.envs.vector import GraphDiffusionVectorEnv
@@ -407,9 +408,17 @@ def test_a_steady_policy_learns_from_normalised_observations_from_the_first_roll
         assert np.allclose(shown[:, 0].std(correction=0), 1, atol=1e-3)
 
 
+class Paying(Drifting):
+    """The same, at a cost of 1 a step."""
+
+    def step(self, actions):
+        *told, info = super().step(actions)
+        return *told, {**info, "cost": np.ones(self.num_envs)}
+
+
 def test_steps_that_wait_are_seen_as_the_statistics_stand():
-    late = Constraint("clock", "clock", reference=1.0, budget=1.0, decay=0.9, lag=5)
-    learner = PPO(Drifting(4), PPOConfig(**SMALL, envs=4, steady=True), constraints=[late])
+    late = Constraint("late", "cost", reference=1.0, budget=1.0, decay=0.9, lag=5)
+    learner = PPO(Paying(4), PPOConfig(**SMALL, envs=4, steady=True), constraints=[late])
     raws, collect = [], learner.collect
 
     def watched(rng):
