@@ -19,6 +19,8 @@ from rapo.core.validate import whole_number
 
 STIMULI = 20
 OUT_DEGREES = (3, 4, 5)
+LEAST_STIMULI = 8
+"""Stimuli of split seeds that would fit beside each other: none holds more of the nodes."""
 
 
 def generate(
@@ -67,7 +69,7 @@ def _generate(nodes: int, seed: int, setting: Setting, scale: float | None) -> G
         neighbours,
         positions,
         sensitive,
-        min(setting.support, nodes),
+        _seeds(nodes, setting),
         STIMULI,
         rng,
         stimulus_shares(setting),
@@ -96,6 +98,12 @@ def _generate(nodes: int, seed: int, setting: Setting, scale: float | None) -> G
     else:
         graph = scale_to_target(graph, setting, seed=seed)
     return graph.replace(meta={**graph.meta, "scale": graph.meta["scale"] / top})
+
+
+def _seeds(nodes: int, setting: Setting) -> int:
+    """Seed nodes of a stimulus: split ones are local, on a small graph too."""
+    most = nodes if setting.seeding == "ball" else max(1, nodes // LEAST_STIMULI)
+    return min(setting.support, most)
 
 
 def _along_curve(positions: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:

@@ -54,7 +54,7 @@ class Setting:
     """Where the seeds of a stimulus lie: in a `ball` around a node of V_sens, or `split` into those
     nearest to it inside V_sens and those nearest outside."""
     support: int
-    """Seed nodes of a stimulus, >= 1."""
+    """Seed nodes of a stimulus, >= 1; split ones are at most an eighth of the nodes."""
     inside_share: float
     """Of split seeds: mean share inside V_sens, in [0, 1]."""
     inside_spread: float
