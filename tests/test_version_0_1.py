@@ -8,6 +8,7 @@ import pytest
 
 from rapo.agents.agent import load_agent
 from rapo.cascade.graph import Graph
+from rapo.cascade.setting import Setting
 from rapo.core.params import FieldParams
 from rapo.envs.vector import GraphDiffusionVectorEnv
 from rapo.experiments.evaluation import evaluate_checkpoint
@@ -31,7 +32,9 @@ def test_a_run_keeps_its_setting_and_is_not_fitted():
     _, config = load_agent(OLD / "run" / "checkpoint.pt")
     assert config.fit is False
     assert config.params == FieldParams()
-    assert config.setting.edge_cap == 1
+    compact = Setting.named("compact")
+    assert config.setting == compact.replace(edge_cap=1.0, horizons=config.setting.horizons)
+    assert config.setting.params == FieldParams()
     assert config.evaluation().fit is None
 
 

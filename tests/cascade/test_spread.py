@@ -140,10 +140,10 @@ def test_given_probabilities_that_spread_far_are_told_and_scaled_ones_are_not():
     crowd = nx.powerlaw_cluster_graph(400, 4, 0.3, seed=1)
     nx.set_edge_attributes(crowd, 0.3, "w")
     with pytest.warns(UserWarning, match="spread far"):
-        from_networkx(crowd, probability="w")
+        from_networkx(crowd, probability="w", setting=COMPACT)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        from_networkx(crowd, probability="w", scale=True)
+        from_networkx(crowd, probability="w", scale=True, setting=COMPACT)
 
 
 def test_a_graph_without_cycles_that_does_spread_is_not_warned_about():

@@ -49,7 +49,10 @@ def test_a_graph_of_ones_own_is_fitted_and_its_outcome_told(crowd):
 def test_a_generated_graph_keeps_the_papers_constants_unless_asked():
     plain = GraphDiffusionVectorEnv(2, nodes=60, graph_seed=1)
     assert plain.fit is None
-    assert plain.engine.params == FieldParams()
+    assert plain.engine.params == FieldParams(psi_min=rapo.Setting.default().psi_min)
+    compact = rapo.Setting.named("compact")
+    first = GraphDiffusionVectorEnv(2, nodes=60, graph_seed=1, setting=compact)
+    assert first.engine.params == FieldParams()
     assert not [name for name in plain.reset(seed=0)[1] if name.startswith("fit_")]
     again = GraphDiffusionVectorEnv(2, graph=plain.graph)  # generated, though it is passed on
     assert again.fit is None
@@ -135,9 +138,9 @@ def test_cascades_that_outrun_halved_odds_are_told():
     strong = nx.powerlaw_cluster_graph(300, 4, 0.3, seed=1)
     nx.set_edge_attributes(strong, 0.5, "w")
     with pytest.warns(UserWarning, match="spread far"):
-        graph = from_networkx(strong, probability="w")
+        graph = from_networkx(strong, probability="w", setting=rapo.Setting.named("compact"))
     with pytest.warns(FitWarning, match="scale"):
-        GraphDiffusionVectorEnv(1, graph=graph)
+        GraphDiffusionVectorEnv(1, graph=graph, setting=rapo.Setting.named("compact"))
 
 
 @pytest.mark.parametrize("wrong", [nx.path_graph(5), "net.npz", 7])

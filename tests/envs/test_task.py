@@ -15,7 +15,9 @@ def stats():
 
 def test_reward_is_one_for_the_aggressive_action_under_the_nominal_kernel(stats):
     stats[SERVED] = [0.7, 0.35, 0.0]
-    reward = reward_of(stats, np.full(3, 0.7), Setting.default())
+    linear = reward_of(stats, np.full(3, 0.7), Setting.default().replace(kappa_s=0))
+    assert np.allclose(linear, [1, 0.5, 0])
+    reward = reward_of(stats, np.full(3, 0.7), Setting.named("compact"))
     assert np.isclose(reward[0], 1)
     assert 0.9 < reward[1] < 1  # saturates: half the seeds keep most of the reward
     assert reward[2] == 0
