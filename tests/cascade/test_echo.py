@@ -341,7 +341,7 @@ def test_generated_stimuli_have_the_setting_of_their_shares():
 
 def test_loaded_stimuli_are_split_too():
     crowd = nx.connected_watts_strogatz_graph(120, 6, 0.2, seed=1)
-    setting = ECHO.replace(support=12, inside_share=0.25)
+    setting = ECHO.replace(loaded_support=12, loaded_share=0.25, loaded_spread=0.0)
     graph = from_networkx(crowd, scale=False, setting=setting)
     assert (graph.sensitive[graph.support].sum(axis=1) == 3).all()
 

@@ -36,7 +36,7 @@ def test_a_graph_is_a_function_of_nodes_seed_and_setting():
     assert again is not first
     assert again == first
     assert again.meta == first.meta
-    others = [generate(50, 5), generate(51, 4), generate(50, 4, DEFAULT.replace(support=7))]
+    others = [generate(50, 5), generate(51, 4), generate(50, 4, DEFAULT.replace(support=5))]
     assert len({first.hash, *(g.hash for g in others)}) == 4
     assert generate(nodes=np.int64(50), seed=np.int64(4)) == first
 
@@ -135,8 +135,13 @@ def test_stimuli_are_small_connected_balls_that_touch_the_sensitive_set():
 
 
 def test_a_support_wider_than_the_graph_takes_the_whole_graph():
-    g = drawn(12, 0, DEFAULT.replace(support=40))
+    g = drawn(12, 0, COMPACT.replace(support=40))
     assert g.support.shape[1] == 12
+
+
+@pytest.mark.parametrize(("nodes", "seeds"), [(60, 7), (100, 12), (160, 20), (300, 20)])
+def test_split_seeds_are_at_most_an_eighth_of_the_nodes(nodes, seeds):
+    assert drawn(nodes, 0, DEFAULT.replace(support=20)).support.shape[1] == seeds
 
 
 def test_meta_says_where_the_graph_came_from():

@@ -21,7 +21,7 @@ DEFAULT = Setting.default()
 COMPACT = Setting.named("compact")
 LATER = (
     "edge_cap", "stretch", "echo", "entering_weight", "leaving_weight", "factor", "seeding",
-    "inside_share", "inside_spread", "psi_min",
+    "inside_share", "inside_spread", "psi_min", "loaded_support", "loaded_share", "loaded_spread",
 )  # fmt: skip
 """What version 0.1 did not know."""
 
