@@ -30,6 +30,7 @@ _REGIONS = (
     "node, community:<mean size>, pieces:<mean size> (of V_sens), grid:<k> or label:<column>."
 )
 _FIT = "Fit regions and tau to the graph; default: if it is not a generated one."
+_READING = "How the paper's platform is read: echo (default), compact or bistable."
 _GRAPH = "A graph (.npz, CSV, GraphML) instead of a generated one; rapo graph makes .npz files."
 
 
@@ -206,6 +207,7 @@ def train(
     ] = None,
     regions: Annotated[str | None, typer.Option(help=_REGIONS)] = None,
     fit: Annotated[bool | None, typer.Option("--fit/--no-fit", help=_FIT)] = None,
+    reading: Annotated[str | None, typer.Option(help=_READING)] = None,
     budget: Annotated[
         float | None,
         typer.Option(
@@ -243,7 +245,7 @@ def train(
         given = {
             "--nodes": nodes != 250, "--graph-seed": graph_seed != "0", "--graph": graph,
             "--regions": regions, "--fit": fit is not None, "--policy": policy, "--match": match,
-            "--threshold": threshold is not None,
+            "--threshold": threshold is not None, "--reading": reading,
         }  # fmt: skip
         if idle := [name for name, used in given.items() if used]:
             raise ValueError(f"{', '.join(idle)} are for graphs, not for --env {env}")
@@ -264,10 +266,9 @@ def train(
     with _stoppable("nothing was written"):
         train_from_words(
             method, nodes=nodes, graph_seeds=graph_seed, graph=graph, seeds=seed,
-            steps=steps or "2e6",
-            regions=regions, wanted_fit=fit, budget=budget, changes=change or [], policy=policy,
-            match=match, threshold=threshold, out=out, resume=resume, tensorboard=tensorboard,
-            jobs=jobs,
+            steps=steps or "2e6", regions=regions, wanted_fit=fit, reading=reading, budget=budget,
+            changes=change or [], policy=policy, match=match, threshold=threshold, out=out,
+            resume=resume, tensorboard=tensorboard, jobs=jobs,
         )  # fmt: skip
 
 
@@ -415,6 +416,7 @@ def reproduce(
     ] = None,
     engine: Annotated[str, typer.Option(help="local processes or a ray cluster.")] = "local",
     jobs: Annotated[int | None, typer.Option(help="Tasks at a time; default all cores.")] = None,
+    reading: Annotated[str | None, typer.Option(help=_READING)] = None,
     data: Annotated[
         Path, typer.Option(help="networks: folder of the real ones, left out if not there.")
     ] = Path("../shared/data"),
@@ -432,7 +434,7 @@ def reproduce(
             return
         from rapo.experiments.reproduce import reproduce_from_words
 
-        reproduce_from_words(what, preset, out, engine=engine, jobs=jobs)
+        reproduce_from_words(what, preset, out, engine=engine, jobs=jobs, reading=reading)
 
 
 @app.command(

@@ -6,6 +6,7 @@ import json
 import os
 import platform
 from collections.abc import Sequence
+from dataclasses import replace
 from importlib import import_module
 from importlib.metadata import version
 from pathlib import Path
@@ -18,6 +19,7 @@ from rich.table import Table
 
 from rapo.agents.checkpoint import replace_text
 from rapo.agents.train import locked
+from rapo.cascade.setting import Setting
 from rapo.core.validate import whole_number
 from rapo.core.version import VERSION
 from rapo.experiments.cost import hours
@@ -77,6 +79,7 @@ def reproduce(
     *,
     engine: str = "local",
     jobs: int | None = None,
+    reading: str | None = None,
     console: Console | None = None,
 ) -> list[Section]:
     """Run the studies, write tables, figures and the report to `out`; the sections.
@@ -87,11 +90,14 @@ def reproduce(
         out: folder of the results; goes on with what it holds.
         engine: `local` or `ray`.
         jobs: tasks at a time, default one per core.
+        reading: of the paper, see `Setting.named`; default the package's own.
         console: where to tell; default none.
     """
     need_pyarrow()
     names = chosen_studies(what)
     preset = preset_named(preset_name)
+    if reading is not None:
+        preset = replace(preset, setting=Setting.named(reading))
     slots = whole_number("jobs", os.cpu_count() or 1 if jobs is None else jobs, 1)
     if engine not in ENGINES:
         raise ValueError(f"engine must be {' or '.join(ENGINES)}, got {engine!r}")
@@ -273,12 +279,21 @@ def write_sections(sections: Sequence[Section], out: Path) -> None:
 
 
 def reproduce_from_words(
-    what: str, preset: str, out: Path | None, *, engine: str, jobs: int | None
+    what: str,
+    preset: str,
+    out: Path | None,
+    *,
+    engine: str,
+    jobs: int | None,
+    reading: str | None = None,
 ) -> None:
     """`rapo reproduce`: see its help for the arguments."""
     console = Console()
-    folder = Path("results") / preset_named(preset).name if out is None else out
-    sections = reproduce(what, preset, folder, engine=engine, jobs=jobs, console=console)
+    name = preset_named(preset).name + (f"-{reading}" if reading else "")
+    folder = Path("results") / name if out is None else out
+    sections = reproduce(
+        what, preset, folder, engine=engine, jobs=jobs, reading=reading, console=console
+    )
     for section in sections:
         console.print(f"\n[bold]{section.title}[/bold]")
         for caption, frame in section.tables:

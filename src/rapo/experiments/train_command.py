@@ -25,6 +25,7 @@ from rapo.agents.train_config import TrainConfig
 from rapo.cascade.fit import Fit, fit
 from rapo.cascade.fitted import fits
 from rapo.cascade.idle import IdleWarning
+from rapo.cascade.setting import Setting
 from rapo.core.params import FieldParams
 from rapo.core.validate import whole_number
 from rapo.experiments.pool import channel, pool
@@ -43,6 +44,7 @@ def train_from_words(
     steps: str,
     regions: str | None,
     wanted_fit: bool | None,
+    reading: str | None,
     budget: float | None,
     changes: Sequence[str],
     policy: Path | None,
@@ -62,7 +64,7 @@ def train_from_words(
         given = {
             "--nodes": nodes != 250, "--graph-seed": graph_seeds != "0", "--graph": graph,
             "--seed": seeds != "0", "--steps": steps != "2e6", "--regions": regions,
-            "--fit": wanted_fit is not None,
+            "--fit": wanted_fit is not None, "--reading": reading,
             "--budget": budget is not None, "--set": changes, "--resume": resume,
             "--tensorboard": tensorboard, "--jobs": jobs is not None,
         }  # fmt: skip
@@ -76,6 +78,7 @@ def train_from_words(
     config = TrainConfig(
         method=method, nodes=nodes, graph=None if graph is None else str(graph.resolve()),
         steps=parse_count("steps", steps), regions=regions, fit=False,
+        setting=Setting.default() if reading is None else Setting.named(reading),
     )  # fmt: skip
     config = with_changes(config, changes)
     if budget is not None:
