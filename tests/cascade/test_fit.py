@@ -242,6 +242,7 @@ def test_what_is_fitted_depends_on_what_is_given(blocks):
     [
         ({"move": "w_H"}, "w_H"),
         ({"theta": 1.0}, "theta"),
+        ({"setting": {}}, "setting must be a Setting"),
         ({"regions": "node", "move": "regions"}, "regions are given"),
     ],
 )

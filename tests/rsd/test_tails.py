@@ -20,8 +20,12 @@ def always(x):
 
 @pytest.fixture(scope="module")
 def light():
-    graph = rapo.generate(250, 0)
-    env = rapo.GraphDiffusionVectorEnv(1, graph=graph, deformation="off", fit=False)
+    """All stimuli lie inside V_sens, so that their Exposures are alike."""
+    setting = rapo.Setting.named("compact")
+    graph = rapo.generate(250, 0, setting)
+    env = rapo.GraphDiffusionVectorEnv(
+        1, graph=graph, setting=setting, deformation="off", fit=False
+    )
     return evaluate(env, always, episodes=8, seed=1000, horizons=(60, 20, 60))
 
 

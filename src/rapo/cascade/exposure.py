@@ -65,5 +65,5 @@ def exposure_point(
 ) -> OperatingPoint:
     """The operating point of regions on a graph: their steady traces in a nominal Exposure."""
     setting = Setting.default() if setting is None else setting
-    params = setting.params if params is None else params
-    return operating_point(nominal_harm(graph, regions, setting), params)
+    harm = nominal_harm(graph, regions, setting)
+    return operating_point(harm, setting.params if params is None else params)

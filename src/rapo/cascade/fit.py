@@ -186,6 +186,8 @@ def fit(
     if not isinstance(theta, float | int) or not 0 < theta < 1:
         raise ValueError(f"theta must be a number in (0, 1), got {theta!r}")
     setting = Setting.default() if setting is None else setting
+    if not isinstance(setting, Setting):
+        raise ValueError(f"setting must be a Setting, got {setting!r}")
     params = setting.params if params is None else params
     given = None
     if regions is not None:

@@ -112,8 +112,8 @@ def load_edges(
         path: the file.
         source: column of the edge's source.
         target: column of the edge's target.
-        probability: column of p_uv in [0, 1]. None draws Beta(2, 5), times
-            `setting.inside_weight` inside V_sens. At most `setting.edge_cap`: what is above is set
+        probability: column of p_uv in [0, 1]. None draws Beta(2, 5), times the setting's weight of
+            an edge inside, into or out of V_sens. At most `setting.edge_cap`: what is above is set
             to it, counted in meta and warned about.
         directed: False makes both directions of every row.
         self_loops: `"error"`, or `"drop"` to leave them out and count them in meta.
