@@ -401,7 +401,7 @@ def reproduce(
         typer.Argument(
             help="table1, learning, literal, table-a1, sizes, tradeoff, ablations, mechanism, "
             "motivation (several with commas), all of these; seeds; figures to draw again from "
-            "what is there; or networks, which stands alone."
+            "what is there; or networks or consistency, which stand alone."
         ),
     ] = "all",
     preset: Annotated[
@@ -412,25 +412,37 @@ def reproduce(
         ),
     ] = "quick",
     out: Annotated[
-        Path | None, typer.Option(help="Folder; default results/PRESET, or results/networks.")
+        Path | None,
+        typer.Option(help="Folder; default results/PRESET, or as the study that stands alone."),
     ] = None,
     engine: Annotated[str, typer.Option(help="local processes or a ray cluster.")] = "local",
     jobs: Annotated[int | None, typer.Option(help="Tasks at a time; default all cores.")] = None,
     reading: Annotated[str | None, typer.Option(help=_READING)] = None,
     data: Annotated[
-        Path, typer.Option(help="networks: folder of the real ones, left out if not there.")
-    ] = Path("../shared/data"),
+        Path | None,
+        typer.Option(
+            help="networks: folder of the real ones (../shared/data); consistency: of screening "
+            "logs (results/calibration). Left out if not there."
+        ),
+    ] = None,
 ) -> None:
     """Run the paper's experiments and put its numbers beside ours; or RAPO on real networks."""
     folder = preset
-    if what == "networks":
-        folder = "networks" if preset == "paper" else f"networks-{preset}"
+    if what in ("networks", "consistency"):
+        folder = what if preset == "paper" else f"{what}-{preset}"
     place = out or Path("results") / folder
     with _stoppable(f"the same command goes on with what is in {place}"):
         if what == "networks":
             from rapo.experiments.networks.command import networks_from_words
 
-            networks_from_words(preset, place, data=data, engine=engine, jobs=jobs)
+            real = data or Path("../shared/data")
+            networks_from_words(preset, place, data=real, engine=engine, jobs=jobs)
+            return
+        if what == "consistency":
+            from rapo.experiments.consistency.command import consistency_from_words
+
+            logs = data or Path("results/calibration")
+            consistency_from_words(preset, place, data=logs, engine=engine, jobs=jobs)
             return
         from rapo.experiments.reproduce import reproduce_from_words
 

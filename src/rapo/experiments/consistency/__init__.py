@@ -1,0 +1,1 @@
+"""Which of the paper's numbers can hold together: `rapo reproduce consistency`."""
