@@ -52,10 +52,17 @@ def test_the_page_on_the_paper_quotes_the_setting_in_force():
     setting = rapo.Setting.default()
     quotes = (
         f"`s = {setting.persistence:g}`",
-        f"over steps 50..400 is {setting.cascade_target:g} under",
-        f"{setting.inside_weight:g} times stronger",
+        f"{setting.factor:g} on Beta(2, 5)",
+        f"scaled until \\|A_t\\| is {setting.cascade_target:g} on average",
+        f"{setting.inside_weight:g} times stronger inside, {setting.entering_weight:g} times "
+        f"entering, {setting.leaving_weight:g} times leaving",
+        f"turned inwards with probability {setting.echo:g}",
         f"| {setting.support} nodes around",
-        "expected seeds a step " + " / ".join(f"{rate:g}" for rate in setting.rates),
+        f"On a loaded graph {setting.loaded_support} nodes",
+        "similar rates, " + " / ".join(f"{rate:g}" for rate in setting.rates),
+        f"exp({setting.influence_tilt:g} influence)",
+        f"exp(-{setting.risk_tilt:g} risk)",
+        f"| {setting.psi_min:g} in the setting",
         f"communities of {setting.regions.removeprefix('community:')} nodes",
     )
     for quote in quotes:

@@ -17,7 +17,7 @@ from rapo.agents.train import train
 from rapo.agents.train_config import TrainConfig
 from rapo.cascade.fit import fit
 from rapo.cascade.graph import Graph
-from rapo.cascade.setting import AGGRESSIVE
+from rapo.cascade.setting import AGGRESSIVE, Setting
 from rapo.core.version import VERSION
 from rapo.envs.vector import GraphDiffusionVectorEnv
 from rapo.experiments.networks.catalogue import NETWORKS, Network
@@ -64,7 +64,8 @@ class Measure:
     @property
     def key(self) -> str:
         """Name of the piece."""
-        spec = [self.network.key, self.size.steps, self.size.episodes, asdict(self.size.ppo)]
+        size, setting = self.size, Setting.default().to_dict()
+        spec = [self.network.key, size.steps, size.episodes, asdict(size.ppo), setting]
         return f"{self.network.key}-{digest(spec)}"
 
     @property
