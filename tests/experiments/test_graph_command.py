@@ -226,8 +226,9 @@ def test_stimuli_without_a_path_and_strong_edges_are_counted():
     prob[graph.sensitive[graph.indices]] = 0
     changed = graph.replace(prob=prob, support=support, weights=weights)
     assert "1 of them with a path" in text_of(network_lines(changed), "stimuli")
-    strong = int((prob > 0.91).sum())
-    assert f"{strong} above 0.91" in text_of(spread_lines(changed), "gate")
+    bound = 1 / (1 + Setting.default().psi_min)
+    strong = int((prob > bound).sum())
+    assert f"{strong} above {bound:.2f}" in text_of(spread_lines(changed), "gate")
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")
