@@ -14,6 +14,7 @@ from rapo.cascade.graph import Graph
 from rapo.cascade.load import load_edges
 from rapo.cascade.scale import cascade_size
 from rapo.cascade.setting import Setting
+from rapo.cascade.spread import ungated_edges
 from rapo.experiments import graph_command
 from rapo.experiments.graph_command import describe, label_lines, network_lines, spread_lines
 from rapo.experiments.graph_figure import network_figure
@@ -206,7 +207,10 @@ def test_the_numbers_shown_are_those_of_the_graph():
     spread = spread_lines(graph)
     size = cascade_size(graph, Setting.default())
     assert text_of(spread, "cascade").startswith(f"{size:.1f} nodes")
-    assert text_of(spread, "gate").startswith("0 edges capped, 0 above 0.91")
+    psi_min = Setting.default().psi_min
+    capped, ungated = graph.meta["capped_edges"], ungated_edges(graph, psi_min)
+    told = f"{capped} edges capped, {ungated} above {1 / (1 + psi_min):.2f}"
+    assert text_of(spread, "gate").startswith(told)
     assert f"scaled by {graph.meta['scale']:.4g}" in text_of(spread, "probabilities")
 
 
@@ -222,8 +226,9 @@ def test_stimuli_without_a_path_and_strong_edges_are_counted():
     prob[graph.sensitive[graph.indices]] = 0
     changed = graph.replace(prob=prob, support=support, weights=weights)
     assert "1 of them with a path" in text_of(network_lines(changed), "stimuli")
-    strong = int((prob > 0.91).sum())
-    assert f"{strong} above 0.91" in text_of(spread_lines(changed), "gate")
+    bound = 1 / (1 + Setting.default().psi_min)
+    strong = int((prob > bound).sum())
+    assert f"{strong} above {bound:.2f}" in text_of(spread_lines(changed), "gate")
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")
