@@ -206,14 +206,17 @@ def test_the_percentile_bootstrap_draws_as_before():
 @pytest.mark.parametrize("name", ["generated", "congress_twitter"])
 def test_under_P0_the_interval_covers_one(name):
     """Ten blocks of 20 episodes; `python -m benchmarks pooled_coverage` has all networks."""
+    compact = rapo.Setting.named("compact")
     if name == "generated":
-        graph = rapo.generate(1000, 0)
+        graph = rapo.generate(1000, 0, compact)
     elif (DATA / name / "edges.csv.gz").exists():
         path = DATA / name / "edges.csv.gz"
-        graph = rapo.load_edges(path, self_loops="drop", duplicates="drop")
+        graph = rapo.load_edges(path, self_loops="drop", duplicates="drop", setting=compact)
     else:
         pytest.skip(f"no network at {DATA / name}: put the shared data beside the repository")
-    env = rapo.GraphDiffusionVectorEnv(1, graph=graph, deformation="off", fit=False)
+    env = rapo.GraphDiffusionVectorEnv(
+        1, graph=graph, deformation="off", fit=False, setting=compact
+    )
     covered = dict.fromkeys(("RAG", "AUC_R", "SM_R"), 0)
     for block in range(10):
         pooled = evaluate(env, always, episodes=20, seed=1000 + 20 * block).pooled()

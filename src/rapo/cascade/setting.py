@@ -72,7 +72,7 @@ class Setting:
     delay: int
     """D: steps between activity and the harm it causes, >= 1."""
     regions: str
-    """Region spec: `node`, `community:<mean size>` or `grid:<k>`."""
+    """Region spec: `node`, `community:<mean size>`, `pieces:<mean size>` or `grid:<k>`."""
     straddle: bool
     """Whether a community may hold nodes on both sides of the border of V_sens."""
     rates: tuple[float, float, float]

@@ -223,7 +223,7 @@ def spread_lines(graph: Graph) -> list[Line]:
         (
             "cascade",
             f"{number} nodes active on average (nominal kernel, moderate action); injection "
-            f"alone keeps {alone:.1f}, generated graphs {setting.cascade_target:g}",
+            f"alone keeps {alone:.1f}, scaled graphs have {setting.cascade_target:g}",
         )
     )
     return lines

@@ -27,6 +27,7 @@ def plot_consistency(
         spread: theta, low and high of `spread_curve`.
     """
     figure, axes = new_figure(1, 2, width=11.5, height=5.2, gridspec_kw={"width_ratios": [1.45, 1]})
+    figure.get_layout_engine().set(wspace=0.06)
     _seen(figure, axes[0], screened, found)
     _theory(axes[1], spread)
     return figure, axes
@@ -89,7 +90,7 @@ def _theory(ax: Any, spread: pd.DataFrame) -> None:
     ax.text(0.19, 5.6, "above, Replay ignites", fontsize=9, color=COLOURS["RAPO"])
     ax.text(0.125, 2.35, "below, Exposure dies", fontsize=9, color=COLOURS["off@rep"])
     if open_.any():
-        ax.text(0.118, 4.9, "both hold", fontsize=9.5, color="#00694D")
+        ax.text(0.125, 4.35, "both hold", fontsize=9.5, color="#00694D")
     ax.set_xlabel("odds ratio of the scar")
     ax.set_ylabel("R, nodes reached by an active one")
     ax.set_title("Mean field: where off@rep can be near 1", fontsize=10.5)

@@ -8,12 +8,13 @@ import pandas as pd
 
 from rapo.experiments.consistency.frontier import OFTEN, Together, never_together
 from rapo.experiments.consistency.frontier import printed as shown
-from rapo.experiments.consistency.numbers import SCREENED
-from rapo.experiments.consistency.readings import printed
+from rapo.experiments.consistency.numbers import SCREENED, TRAINED
+from rapo.experiments.consistency.readings import judged, printed
 from rapo.experiments.consistency.reasons import Reason
 from rapo.experiments.consistency.screened import CAPPED, Screened
 from rapo.experiments.page import markdown_rows
 from rapo.experiments.presets import Preset
+from rapo.experiments.studies.verdicts import HOLDS
 
 PICTURE = "consistency.png"
 _TITLES = {number.name: number.title for number in SCREENED}
@@ -142,8 +143,7 @@ def _frontier(asked: pd.DataFrame, counts: pd.DataFrame, most: Together | None) 
 
 
 def _held(found: Mapping[str, pd.DataFrame]) -> str:
-    table = printed(dict(found))
-    counts = {name: int(table[name].str.contains("holds").sum()) for name in found}
-    total = int((table["paper"] != "").sum())
-    words = ", ".join(f"{name} {count}" for name, count in counts.items())
-    return f"Numbers that hold, of {total}: {words}."
+    table = judged(dict(found))
+    counts = table[table["verdict"] == HOLDS].groupby("reading").size()
+    words = ", ".join(f"{name} {counts.get(name, 0)}" for name in found)
+    return f"Numbers that hold, of {len(TRAINED)}: {words}."
