@@ -127,7 +127,8 @@ class Always:
 def test_reward_alone_learns_at_least_what_fixed_policies_reach(tmp_path, config):
     """On held-out episodes; sampled, a policy that still explores a little is just below."""
     # serving more pays clearly
-    paying = config().setting.replace(rates=(0.7, 0.35, 0.15), kappa_s=0.5)
+    short = {"horizons": config().setting.horizons, "delay": config().setting.delay}
+    paying = Setting.named("compact").replace(rates=(0.7, 0.35, 0.15), kappa_s=0.5, **short)
     ppo = PPOConfig(hidden=64, lr=1e-3)
     made = config("GE", nodes=60, setting=paying, ppo=ppo, steps=80_000)
     train(made, tmp_path)

@@ -308,7 +308,8 @@ def test_section_and_its_verdicts(tmp_path):
     rates = Setting.default().rates
     kept = (rates[0] + rates[1]) / 2 / rates[0]
     assert claim(section, "injection rate").ours.startswith(f"{kept:.2f}")
-    assert claim(section, "injection rate").verdict == DIFFERS
+    inside = 0.78 <= round(kept, 2) <= 0.91
+    assert claim(section, "injection rate").verdict == (HOLDS if inside else DIFFERS)
     more = write(
         tmp_path / "more", TWO, lambda name, seed, episodes, curves: episodes.update(
             {f"action{a}_replay": np.full(len(episodes["RAG"]), a == 0.0) for a in range(3)}

@@ -76,7 +76,7 @@ def other(value):
         return value * 0.99 or 0.01
     if isinstance(value, tuple):
         return (other(value[0]), *value[1:])
-    return "grid:3"
+    return {"ball": "split", "split": "ball"}.get(value, "grid:3")
 
 
 def changed_configs():

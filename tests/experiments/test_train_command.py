@@ -7,6 +7,7 @@ import networkx
 import pandas as pd
 import pytest
 import torch
+from typer.testing import CliRunner
 
 from rapo.agents.checkpoint import load_checkpoint
 from rapo.agents.config import PPOConfig
@@ -14,6 +15,8 @@ from rapo.agents.train import train
 from rapo.agents.train_config import TrainConfig
 from rapo.cascade.load import from_networkx
 from rapo.cascade.setting import Setting
+from rapo.cli import app
+from rapo.experiments import reproduce
 from rapo.experiments.train_command import (
     parse_count,
     parse_seeds,
@@ -168,3 +171,36 @@ def test_on_a_graph_of_ones_own_changes_leave_the_rest_to_be_fitted(tmp_path, ch
     if moved == "regions":
         assert config.params.tau == 0.2
     assert with_fit(with_changes(plain, changes), False, changes).settled.fit is False
+
+
+def test_a_reading_is_what_is_trained_on(tmp_path):
+    words = ["--nodes", "40", "--steps", "256", "--set", "envs=4", "--set", "rollout=256",
+             "--set", "minibatch=64", "--set", "hidden=16"]  # fmt: skip
+    for name in ("compact", "bistable"):
+        out = tmp_path / name
+        found = CliRunner().invoke(
+            app, ["train", "GE", "--reading", name, "--out", str(out), *words]
+        )
+        assert found.exit_code == 0, found.output
+        content = load_checkpoint(out / "checkpoint.pt")
+        assert Setting.from_dict(content["config"]["setting"]) == Setting.named(name)
+        assert content["config"]["params"]["psi_min"] == Setting.named(name).psi_min
+    found = CliRunner().invoke(
+        app, ["train", "GE", "--reading", "first", "--out", str(tmp_path / "x")]
+    )
+    assert found.exit_code != 0 and not (tmp_path / "x").exists()
+
+
+def test_a_reading_is_what_is_reproduced(tmp_path, monkeypatch):
+    asked = []
+
+    def claimed(out, preset):
+        asked.append(preset)
+        raise StopIteration
+
+    monkeypatch.setattr(reproduce, "claim_folder", claimed)
+    for reading in (None, "compact"):
+        with pytest.raises(StopIteration):
+            reproduce.reproduce("table1", "smoke", tmp_path / "out", reading=reading)
+    assert [preset.setting for preset in asked] == [Setting.default(), Setting.named("compact")]
+    assert asked[1].config("RAPO", 0).params.psi_min == Setting.named("compact").psi_min
