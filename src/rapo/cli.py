@@ -374,9 +374,9 @@ def calibrate(
     out: Annotated[Path, typer.Option(help="Folder of the search log; a cut search goes on.")] = (
         Path("results/calibration")
     ),
-    points: Annotated[int, typer.Option(help="Sobol points, a power of 2.")] = 64,
-    rounds: Annotated[int, typer.Option(help="Generations of children of the best.")] = 14,
-    around: Annotated[int, typer.Option(help="Children of each.")] = 48,
+    points: Annotated[int, typer.Option(help="Sobol points, a power of 2.")] = 8,
+    rounds: Annotated[int, typer.Option(help="Generations of children of the best.")] = 5,
+    around: Annotated[int, typer.Option(help="Children of each.")] = 36,
     finalists: Annotated[int, typer.Option(help="Settings tried with trained policies.")] = 2,
     steps: Annotated[str, typer.Option(help="Training steps of each.")] = "8e5",
     jobs: Annotated[int | None, typer.Option(help="Processes; default all cores.")] = None,

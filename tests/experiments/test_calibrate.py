@@ -139,8 +139,8 @@ def test_the_box_holds_the_space():
     corner = from_box(np.full(len(SPACE), 2.0))
     assert corner == pytest.approx({name: high for name, (_, high) in SPACE.items()})
     middle = from_box(np.full(len(SPACE), 0.5))
-    low, high = SPACE["factor"]
-    assert middle["factor"] == pytest.approx(sqrt(low * high))  # equal ratios are equal steps
+    low, high = SPACE["psi_min"]
+    assert middle["psi_min"] == pytest.approx(sqrt(low * high))  # equal ratios are equal steps
 
 
 def test_the_packages_file_is_what_the_command_writes():

@@ -24,9 +24,9 @@ from rapo.experiments.train_command import parse_count
 def calibrate(
     out: Path,
     *,
-    points: int = 64,
-    rounds: int = 14,
-    around: int = 48,
+    points: int = 8,
+    rounds: int = 5,
+    around: int = 36,
     finalists: int = 2,
     steps: int = 800_000,
     jobs: int | None = None,
