@@ -427,6 +427,8 @@ def reproduce(
     ] = None,
 ) -> None:
     """Run the paper's experiments and put its numbers beside ours; or RAPO on real networks."""
+    if reading is not None and what in ("networks", "consistency", "figures"):
+        raise ValueError(f"{what} does not take --reading, got {reading}")
     folder = preset
     if what in ("networks", "consistency"):
         folder = what if preset == "paper" else f"{what}-{preset}"

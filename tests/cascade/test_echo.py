@@ -365,7 +365,7 @@ def test_every_reading_loads_and_makes_graphs():
 
 @pytest.mark.parametrize("name", ["", "Echo", "first", "setting", "../setting", None, 3])
 def test_an_unknown_reading_is_refused_with_those_there_are(name):
-    with pytest.raises(ValueError, match=r"^setting must be one of echo, compact, bistable, got "):
+    with pytest.raises(ValueError, match=r"^reading must be one of echo, compact, bistable, got "):
         Setting.named(name)
 
 

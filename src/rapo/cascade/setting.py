@@ -132,7 +132,7 @@ class Setting:
         resist the gate.
         """
         if name not in READINGS:
-            raise ValueError(f"setting must be one of {', '.join(READINGS)}, got {name!r}")
+            raise ValueError(f"reading must be one of {', '.join(READINGS)}, got {name!r}")
         return _read(name)
 
     @property
