@@ -112,6 +112,13 @@ def test_screening_of_two_graphs_is_their_mean():
         assert both[name] == pytest.approx((one[name] + other[name]) / 2)
 
 
+@pytest.mark.filterwarnings("error")
+def test_an_episode_that_never_enters_v_sens_has_no_odds_and_spoils_no_mean():
+    rare = SHORT.replace(horizons=(12, 2, 3), delay=1, rates=(0.05, 0.05, 0.05), inside_share=0.1)
+    found = screen(rare, (1000,), nodes=60, episodes=12)
+    assert 0 < found["OddsRatio"] <= 1
+
+
 # Settings
 
 

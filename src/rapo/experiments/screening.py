@@ -146,18 +146,20 @@ def _judged(engine: Cascade, before: Any, after: Any, hops: Float) -> dict[str, 
     first, second = exposure[:, row.REACH].T, replay[:, row.REACH].T
     peaks = rag(first, second)
     nominal, passed = replay[:, row.ENTRY_NOMINAL], replay[:, row.ENTRY_DEFORMED]
-    odds = np.divide(passed, nominal, out=np.full_like(passed, np.nan), where=nominal > 0)
-    by_episode = np.nanmean(odds, axis=0)
+    odds = np.divide(passed, nominal, out=np.zeros_like(passed), where=nominal > 0)
+    defined = (nominal > 0).sum(axis=0)  # 0 where no step of an episode has harmful mass
+    met = defined > 0
+    by_episode = odds.sum(axis=0)[met] / defined[met]
     far = np.where(seen & np.isfinite(hops[z]), hops[z], 0).max(axis=1)
     harm = np.concatenate([exposure, replay])[:, row.HARM]
-    varies = peaks.std() > 0 and by_episode.std() > 0
+    varies = by_episode.size > 1 and peaks[met].std() > 0 and by_episode.std() > 0
     return {
         "RAG": float(peaks.mean()),
         "RAG_std": float(peaks.std(ddof=1)),
         "AUC_R": float(auc_ratio(first, second).mean()),
         "SM_R": float(auc_ratio(exposure[:, row.SENSITIVE].T, replay[:, row.SENSITIVE].T).mean()),
-        "OddsRatio": float(by_episode.mean()),
-        "correlation": float(np.corrcoef(by_episode, peaks)[0, 1]) if varies else 0.0,
+        "OddsRatio": float(by_episode.mean()) if met.any() else float("nan"),
+        "correlation": float(np.corrcoef(by_episode, peaks[met])[0, 1]) if varies else 0.0,
         "ReplayReturn": float(discounted(rewards.T, 0.99).mean()),
         "R_c": float(far.mean()),
         "served": float((replay[:, row.SERVED] / most).mean()),
