@@ -17,7 +17,8 @@ from rapo.agents.ppo import PPO
 
 SHARE = 0.4
 LEARNS = PPOConfig(
-    envs=32, rollout=2048, minibatch=512, epochs=4, hidden=16, lr=3e-3, gamma=0.95, entropy=0.1,
+    envs=32, rollout=2048, minibatch=512, epochs=4, hidden=16, lr=3e-3, gamma=0.95, cost_gamma=0.95,
+    entropy=0.1,
     dual_lr=0.1, dual_cap=1.5 * mean_cost("cost", 1),
 )  # fmt: skip
 """At most half more than the known multiplier: the credit must be worth what it should."""
@@ -25,7 +26,7 @@ LEARNS = PPOConfig(
 
 def learned(method, lagged, updates=80):
     """Means over the second half: told, and how often each kind of content is served."""
-    paid = constraints(method, SHARE, LEARNS.gamma, LEARNS.gae_lambda, lagged=lagged)
+    paid = constraints(method, SHARE, LEARNS.cost_gamma, LEARNS.gae_lambda, lagged=lagged)
     learner = PPO(Delayed(LEARNS.envs), LEARNS, constraints=paid)
     rows, laws = [], []
     for _ in range(updates):
@@ -94,7 +95,7 @@ class Mixed(Costly):
 def learner_of(env, lags=(3, 0), length=16, **options):
     config = PPOConfig(**{
         "envs": 4, "rollout": 4 * length, "minibatch": 32, "epochs": 2, "hidden": 8, "gamma": 0.9,
-        "dual_start": 1.0, **options.pop("ppo", {}),
+        "cost_gamma": 0.95, "dual_start": 1.0, **options.pop("ppo", {}),
     })  # fmt: skip
     paid = [
         Constraint(key, key, reference=1.0, budget=0.1, decay=0.8, lag=lag)
@@ -133,7 +134,7 @@ def test_advantages_of_a_window_are_those_of_all_the_steps_it_was_cut_from(kind,
     """x counts 1, 2, ... and V(x) = x: the values of every step and every end are known."""
     learner = learner_of(kind(4), lags)
     linear_critic(learner)
-    learner.model.critic.values[4][1:, 0] = 0.1  # costs are worth V(x) = x too
+    learner.model.critic.values[4][1:, 0] = 1 - 0.95  # costs are worth V(x) = x too
     rollouts = [collected(learner) for _ in range(4)]
     ends = np.array([step[2] | step[3] for step in learner.env.taken])
     terminated = np.array([step[2] for step in learner.env.taken])
@@ -148,7 +149,7 @@ def test_advantages_of_a_window_are_those_of_all_the_steps_it_was_cut_from(kind,
         known_values = (np.repeat(v[first:stop, :, None], 3, axis=2) for v in (values, nexts))
         expected, known = reference_advantages(
             np.array(learner.env.told)[first:stop], *known_values,
-            terminated[first:stop], ends[first:stop] & ~terminated[first:stop], 0.9,
+            terminated[first:stop], ends[first:stop] & ~terminated[first:stop], [0.9, 0.95, 0.95],
             [0.9 * 0.95, 0.8, 0.8], [0, *lags],
         )  # fmt: skip
         assert len(rollout.signals) == count
@@ -198,7 +199,7 @@ def test_gains_are_normalised_over_the_steps_that_teach(monkeypatch):
 def test_what_is_new_has_the_discounted_sum_of_the_whole_but_for_what_was_there(seed, gamma, carry):
     """sum_k gamma^k new_{t+k} = sum_k gamma^k c_{t+k} - carry c_{t-1} / (1 - gamma carry)."""
     rng = np.random.default_rng(seed)
-    config = PPOConfig(envs=2, rollout=24, minibatch=24, hidden=4, gamma=gamma)
+    config = PPOConfig(envs=2, rollout=24, minibatch=24, hidden=4, cost_gamma=gamma)
     paid = [Constraint("c", "cost", reference=1.0, budget=1.0, decay=0.5, carry=carry)]
     learner = PPO(Costly(2), config, constraints=paid)
     costs = rng.random((36, 2, 1)).astype(np.float32)

@@ -47,10 +47,10 @@ def test_the_cost_is_named_after_its_key_or_function():
 
 def test_delayed_costs_are_carried_back_over_their_delay():
     plain, short, long = made(), made("DR", delay=5), made("DR", delay=40)
-    own = TINY.gamma * TINY.gae_lambda
+    own = TINY.cost_gamma * TINY.gae_lambda
     assert plain.constraint().decay == short.constraint().decay == own
     assert long.constraint().decay == 1 - 1 / 40
-    assert made("DR", delay=10**6).constraint().decay == TINY.gamma
+    assert made("DR", delay=10**6).constraint().decay == TINY.cost_gamma
 
 
 @pytest.mark.parametrize(

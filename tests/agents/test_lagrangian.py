@@ -154,7 +154,7 @@ def run(budget, updates, seed=0, **changes):
     """Means over the second half: cost, dual, reward, and the law of the three actions."""
     config = PPOConfig(**{
         "envs": 64, "rollout": 512, "minibatch": 256, "epochs": 4, "hidden": 16, "lr": 3e-3,
-        "gamma": 0.5, "entropy": 0.1, "dual_lr": 0.03, **changes,
+        "gamma": 0.5, "cost_gamma": 0.5, "entropy": 0.1, "dual_lr": 0.03, **changes,
     })  # fmt: skip
     learner = PPO(
         OneStep(64), config, constraints=[constraint(budget, reference=OneStep.UNIT)], seed=seed

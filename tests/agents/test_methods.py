@@ -133,7 +133,7 @@ def test_only_carried_costs_have_a_trace_as_long_as_the_delay():
     by_method = {name: config(name) for name in ("SS", "DR", "PM-RNN", "RAPO")}
     ppo, delay = by_method["SS"].ppo, by_method["SS"].setting.delay
     decays = {name: [c.decay for c in made.constraints()] for name, made in by_method.items()}
-    own = ppo.gamma * ppo.gae_lambda
+    own = ppo.cost_gamma * ppo.gae_lambda
     assert decays["SS"] == [own] and decays["RAPO"] == [own, own]
     assert decays["DR"] == decays["PM-RNN"] == [1 - 1 / delay]
     assert decays["DR"][0] ** delay == pytest.approx(1 / 2.718, abs=0.01)

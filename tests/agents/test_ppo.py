@@ -339,7 +339,9 @@ def test_only_a_policy_with_memory_recalls_a_cue():
 
 
 def test_cartpole_is_solved():
-    config = PPOConfig(envs=8, rollout=1024, minibatch=128, epochs=6, hidden=64, lr=1e-3)
+    config = PPOConfig(
+        envs=8, rollout=1024, minibatch=128, epochs=6, hidden=64, lr=1e-3, gamma=0.99
+    )
     vector = {"autoreset_mode": AutoresetMode.SAME_STEP}
     env = gymnasium.make_vec("CartPole-v1", 8, vectorization_mode="sync", vector_kwargs=vector)
     learner = PPO(env, config, seed=0)

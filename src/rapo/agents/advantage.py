@@ -15,7 +15,7 @@ Bool = npt.NDArray[np.bool_]
 
 @kernel
 def _advantages(rewards: Any, values: Any, nexts: Any, terminated: Any, truncated: Any,
-                gamma: float, decay: Any, lag: Any, out: Any, known: Any) -> None:  # fmt: skip
+                gamma: Any, decay: Any, lag: Any, out: Any, known: Any) -> None:  # fmt: skip
     T, N, K = rewards.shape
     for n in range(N):
         for k in range(K):
@@ -33,7 +33,7 @@ def _advantages(rewards: Any, values: Any, nexts: Any, terminated: Any, truncate
                     out[t, n, k] = carried
                     continue
                 reward = rewards[arrival, n, k] if arrival <= last else 0.0
-                delta = reward + gamma * nexts[t, n, k] - values[t, n, k]
+                delta = reward + gamma[k] * nexts[t, n, k] - values[t, n, k]
                 carried = delta + (0.0 if end else decay[k] * carried)
                 out[t, n, k] = carried
 
@@ -44,7 +44,7 @@ def advantages(
     nexts: Float,
     terminated: Bool,
     truncated: Bool,
-    gamma: float,
+    gamma: npt.ArrayLike,
     decay: npt.ArrayLike,
     lag: npt.ArrayLike = 0,
 ) -> tuple[npt.NDArray[np.float32], Bool]:
@@ -64,7 +64,7 @@ def advantages(
             episode, 0 after a terminal state.
         terminated: (T, N) whether the step leads to a terminal state.
         truncated: (T, N) whether the episode is cut off after the step.
-        gamma: discount.
+        gamma: (K,) discount of each signal, or one for all.
         decay: (K,) gamma lambda of each signal.
         lag: (K,) steps between an action and the first of the signal that it can cause, >= 0.
 
@@ -72,9 +72,10 @@ def advantages(
         (T, N, K) advantages, 0 where not known; (T, N, K) whether they are known.
     """
     lags = np.broadcast_to(np.asarray(lag, np.int64), rewards.shape[2:])
+    discounts = np.broadcast_to(np.asarray(gamma, np.float64), rewards.shape[2:])
     out, known = np.empty(rewards.shape, np.float32), np.empty(rewards.shape, np.bool_)
     _advantages(
-        rewards, values, nexts, terminated, truncated, gamma,
+        rewards, values, nexts, terminated, truncated, np.ascontiguousarray(discounts),
         np.asarray(decay, np.float64), np.ascontiguousarray(lags), out, known,
     )  # fmt: skip
     return out, known
@@ -86,7 +87,7 @@ def reference_advantages(
     nexts: Float,
     terminated: Bool,
     truncated: Bool,
-    gamma: float,
+    gamma: npt.ArrayLike,
     decay: npt.ArrayLike,
     lag: npt.ArrayLike = 0,
 ) -> tuple[npt.NDArray[np.float64], Bool]:
@@ -94,6 +95,7 @@ def reference_advantages(
     T, N, K = rewards.shape
     weights = np.asarray(decay, np.float64)
     lags = np.broadcast_to(np.asarray(lag, np.int64), (K,))
+    discounts = np.broadcast_to(np.asarray(gamma, np.float64), (K,))
     ends = terminated | truncated
     out, known = np.zeros((T, N, K)), np.zeros((T, N, K), np.bool_)
     for n in range(N):
@@ -110,7 +112,8 @@ def reference_advantages(
                 for j in range(t, T):
                     if not known[j, n, k]:
                         break
-                    delta = arrived[j] + gamma * float(nexts[j, n, k]) - float(values[j, n, k])
+                    delta = arrived[j] - float(values[j, n, k])
+                    delta += discounts[k] * float(nexts[j, n, k])
                     out[t, n, k] += weights[k] ** (j - t) * delta
                     if ends[j, n]:
                         break

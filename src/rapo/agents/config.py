@@ -24,8 +24,11 @@ class PPOConfig:
     """Learning rate of Adam."""
     clip: float = 0.2
     """How far the probability ratio may move before its gradient stops."""
-    gamma: float = 0.99
-    """Discount; chosen."""
+    gamma: float = 0.9
+    """Discount of the reward; chosen: what is served is counted in whole injections, and a long
+    horizon adds the noise of the next hundred to what an action earns."""
+    cost_gamma: float = 0.99
+    """Discount of costs, which come late; chosen."""
     gae_lambda: float = 0.95
     """Lambda of the advantage estimate."""
     entropy: float = 0.003
@@ -79,7 +82,7 @@ class PPOConfig:
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> PPOConfig:
         """Build from a mapping that holds every field and nothing else; 0.1 had fewer."""
-        values = {"steady": False, **values}
+        values = {"steady": False, "cost_gamma": values.get("gamma"), **values}
         wrong = sorted(set(values) ^ {f.name for f in fields(cls)})
         if wrong:
             raise ValueError(f"unknown or missing numbers of PPO: {wrong}")
@@ -92,7 +95,7 @@ class PPOConfig:
 
 
 _FOREIGN: Mapping[str, Any] = {
-    "envs": 1, "minibatch": 64, "epochs": 10, "hidden": 64, "entropy": 0.0, "steady": True,
+    "gamma": 0.99, "envs": 1, "minibatch": 64, "epochs": 10, "hidden": 64, "entropy": 0.0, "steady": True,
     "dual_lr": 0.1, "dual_start": 0.0,
 }  # fmt: skip
 """What `for_gymnasium` changes; the numbers that Stable-Baselines3 has come to."""
@@ -106,7 +109,7 @@ _RULES: dict[str, Rule] = {
     **dict.fromkeys(("lr", "clip", "max_grad_norm", "dual_cap"), _POSITIVE),
     **dict.fromkeys(("entropy", "value_coef", "dual_lr", "dual_start"), _NOT_NEGATIVE),
     "steady": ("true or false", lambda v: True),
-    "gamma": ("a discount in (0, 1)", lambda v: 0 < v < 1),
+    **dict.fromkeys(("gamma", "cost_gamma"), ("a discount in (0, 1)", lambda v: 0 < v < 1)),
     "gae_lambda": ("in [0, 1]", lambda v: 0 <= v <= 1),
 }
 """What each value must be, in words and as a test."""

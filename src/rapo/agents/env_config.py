@@ -108,12 +108,12 @@ class EnvConfig:
         if self.budget is None:
             return None
         ppo = self.ppo
-        decay = ppo.gamma * ppo.gae_lambda
+        decay = ppo.cost_gamma * ppo.gae_lambda
         if self.delay:
-            decay = min(max(decay, 1 - 1 / self.delay), ppo.gamma)
+            decay = min(max(decay, 1 - 1 / self.delay), ppo.cost_gamma)
         return EpisodeBudget(
             name=self.label, key=KEY, reference=1.0, budget=self.budget, decay=decay,
-            gamma=ppo.gamma, lag=self.delay,
+            gamma=ppo.cost_gamma, lag=self.delay,
         )  # fmt: skip
 
     def learner(self) -> EpisodicPPO:

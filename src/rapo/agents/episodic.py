@@ -30,7 +30,7 @@ class EpisodeBudget(Constraint):
     """`mean cost of an episode <= budget`, undiscounted, in the unit of the cost (reference 1)."""
 
     gamma: float = 0.99
-    """Discount of the learner."""
+    """Discount of the cost."""
 
     @property
     def scale(self) -> float:

@@ -92,6 +92,8 @@ class PPO:
         # a cost that never occurs must not keep the steps at an episode's end from teaching
         self.lags = np.array([0, *(c.lag if c.reference > 0 else 0 for c in self.constraints)])
         self.costs = np.zeros((config.envs, signals - 1), np.float32)
+        costs = [config.cost_gamma] * (signals - 1)
+        self.discounts = np.array([config.gamma, *costs], np.float32)
         self.waiting = Steps.none(
             config.envs, size, self.model.memory, size + self.model.memory + told, signals
         )
@@ -154,7 +156,7 @@ class PPO:
         after = self._with_phase(after, self.phase)
         flat, shape = steps.features.flatten(0, 1), steps.signals.shape
         found: Float = model.critic.forward(torch.cat([flat, after, steps.last])).numpy()
-        found = found / np.float32(1 - config.gamma)
+        found = found / (1 - self.discounts)
         values = found[: len(flat)].reshape(shape)
         nexts = np.concatenate([values[1:], found[None, len(flat) : len(flat) + config.envs]])
         nexts[steps.ends[:, 0], steps.ends[:, 1]] = found[len(flat) + config.envs :]
@@ -162,8 +164,8 @@ class PPO:
 
         decay = [config.gamma * config.gae_lambda, *(c.decay for c in self.constraints)]
         gains, known = advantages(
-            steps.signals, values, nexts, steps.terminated, steps.truncated, config.gamma, decay,
-            self.lags,
+            steps.signals, values, nexts, steps.terminated, steps.truncated, self.discounts,
+            decay, self.lags,
         )  # fmt: skip
         window = slice(complete)
         seen = Seen(steps.x[window].flatten(0, 1), steps.keep[window], steps.states[window])
@@ -235,7 +237,7 @@ class PPO:
         carry = np.array([c.carry for c in self.constraints], np.float32)
         before = np.concatenate([self.costs[None], np.where(ends[..., None], 0, costs)])
         self.costs = before[-1]
-        new = (costs - carry * before[:-1]) / (1 - np.float32(self.config.gamma) * carry)
+        new = (costs - carry * before[:-1]) / (1 - self.discounts[1:] * carry)
         return np.asarray(new, np.float32)
 
     def update(self, rollout: Rollout, rng: np.random.Generator) -> dict[str, float]:
@@ -257,7 +259,7 @@ class PPO:
             known = torch.from_numpy(rollout.known.reshape(len(gain), -1).astype(np.float32))
         # the critic answers in reward per step, (1 - gamma) V: of order 1 whatever the horizon
         targets = torch.from_numpy(
-            (rollout.advantages + rollout.values).reshape(len(gain), -1) * (1 - config.gamma)
+            (rollout.advantages + rollout.values).reshape(len(gain), -1) * (1 - self.discounts)
         )
         T, N = rollout.known.shape[:2]
         pieces, size = model.pieces(T, N, config.minibatch, config.bptt)

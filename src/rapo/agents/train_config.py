@@ -150,14 +150,14 @@ class TrainConfig:
         """
         ppo, unit = self.ppo, self.references()
         params: FieldParams = self.settled.params
-        carried = min(1 - 1 / self.setting.delay, ppo.gamma)
+        carried = min(1 - 1 / self.setting.delay, ppo.cost_gamma)
         return [
             Constraint(
                 name=cost.name,
                 key=cost.key,
                 reference=unit[cost.key],
                 budget=self.setting.budget,
-                decay=carried if cost.carried else ppo.gamma * ppo.gae_lambda,
+                decay=carried if cost.carried else ppo.cost_gamma * ppo.gae_lambda,
                 lag=self.setting.delay + cost.lag,
                 carry=1 - params.lam if cost.remains else 0.0,
             )

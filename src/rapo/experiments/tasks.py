@@ -82,7 +82,7 @@ ADDED: dict[str, dict[str, Any]] = {
         "inside_spread": 0.0, "psi_min": 0.1, "loaded_support": 18, "loaded_share": 1.0,
         "loaded_spread": 0.0,
     },
-    "ppo": {"steady": False},
+    "ppo": {"steady": False, "cost_gamma": 0.99},
 }  # fmt: skip
 """What configs have had since version 0.1, by their part, with the value that changes no earlier
 result."""

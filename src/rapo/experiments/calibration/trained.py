@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Sequence
 from concurrent.futures import as_completed
+from dataclasses import asdict
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -68,7 +69,7 @@ def _key(setting: Setting, method: str, graph_seed: int, seed: int, steps: int) 
     values = setting.to_dict()
     if not METHODS[method].costs:
         values["budget"] = None
-    return json.dumps([values, method, graph_seed, seed, steps], sort_keys=True)
+    return json.dumps([values, method, graph_seed, seed, steps, asdict(PPOConfig())], sort_keys=True)
 
 
 def judged(log: Log, setting: Setting, steps: int) -> dict[str, Any]:
