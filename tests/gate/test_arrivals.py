@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from rapo.gate import ConflictError, HarmReport
+from rapo.gate.fold import UNIT
 from rapo.gate.snapshot import dump
 
 Make = Callable[..., Any]
@@ -66,6 +67,28 @@ def test_bad_reports_are_refused_one_by_one(make: Make) -> None:
     mixed = [*reports[:2], HarmReport(**{**good, "key": "fine"}), *reports[2:4]]
     assert [r.code for r in platform.gate.report(mixed)] == [422, 422, 200, 422, 422]
     assert platform.events == events + 1
+
+
+def test_a_report_may_name_the_guilty_among_what_a_decision_showed(make: Make) -> None:
+    platform = make()
+    decision = platform.gate.decide(["bad", "good", "idle"], [0.4, 0.4, 0.2]).decision_id
+    early = platform.report("s0", decision_id=decision, regions=["bad"])
+    assert early.code == 200
+    platform.gate.expose(decision, ["bad", "good"])
+    at = platform.now - 3 * SECONDS  # what was shown when is the decision's to say
+    assert platform.report("s1", decision_id=decision, regions=["bad"], at=at).code == 200
+    before = platform.events
+    for region in ("idle", "elsewhere"):
+        result = platform.report("s2", decision_id=decision, regions=["bad", region])
+        assert (result.status, result.code) == ("refused", 422)
+        assert repr(region) in result.error
+    assert platform.events == before
+    platform.tick(3)
+    rows = platform.gate.read(lambda state: state.ledger.rows.copy())
+    names = platform.gate.read(lambda state: [state.regions.names[r] for r in rows["region"]])
+    assert names == ["bad", "bad"]
+    assert rows["amount"].tolist() == [UNIT, UNIT]
+    assert platform.gate.fields()["good"] == (0.0, 0.0, 1.0)
 
 
 def test_a_report_counts_once(make: Make) -> None:

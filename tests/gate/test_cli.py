@@ -332,7 +332,7 @@ def test_looking_works_beside_a_writer_and_writing_says_who_has_it(ok, rapo, db)
         (("report", "--source", "a", "--key", "b", "--harm", "2", "--signal", "s",
           "--regions", "bad"), "harm must be in"),
         (("report", "--source", "a", "--key", "b", "--harm", "1", "--signal", "s"),
-         "names a decision_id or regions"),
+         "names a decision_id, regions, or both"),
         (("report", "--source", "a", "--key", "b", "--harm", "1", "--signal", "s", "--regions",
           "bad", "--at", "noon"), "--at must be Unix seconds"),
         (("report", "--source", "a", "--key", "b", "--harm", "1", "--signal", "s", "--regions",

@@ -238,14 +238,15 @@ class State:
             report: what was reported.
             before: only exposures logged before this position count.
         """
-        if report.decision_id is None:
+        if report.regions is not None:  # they were checked against the decision, if it has one
             return _named(report)
+        assert report.decision_id is not None
         keys = [decision_key(report.decision_id), exposure_key(report.decision_id)]
         return _shares(self.fetch(keys), report.decision_id, before)
 
     def _resolve(self, reports: list[Report], tick: int, before: int) -> None:
         """Put reports that are due into the ledger."""
-        wanted = list({r.decision_id for r in reports if r.decision_id is not None})
+        wanted = list({str(r.decision_id) for r in reports if r.regions is None})
         found: dict[str, Event] = {}
         for start in range(0, len(wanted), 500):
             part = wanted[start : start + 500]
@@ -256,8 +257,8 @@ class State:
         exposure: list[npt.NDArray[Any]] = []
         bystander: list[npt.NDArray[Any]] = []
         for report in reports:
-            made = report.decision_id
-            names, weight = _named(report) if made is None else shares[made]
+            named = report.regions is not None
+            names, weight = _named(report) if named else shares[str(report.decision_id)]
             numbers = self.regions.numbers(names)
             shown = self.traffic.exposure.get(report.tick)
             seen = np.zeros(numbers.size, np.int64)
