@@ -18,14 +18,14 @@ SECONDS = 60.0
 
 def test_late_reports_wait_for_a_reviewer(make: Make) -> None:
     platform = make()
-    for i in range(3):
+    for i in range(12):
         result = platform.report(f"s{i}", f"g{i % 2}", at=platform.now - 5 * SECONDS)
         assert (result.status, result.code) == ("review", 202)
     platform.tick(4)
     assert platform.bad().G == 0.0
     waiting = platform.gate.read(lambda state: sorted(state.review))
     platform.gate.confirm(reports=waiting, reason="they are right")
-    platform.tick(2)
+    platform.tick(4)
     assert platform.bad().G > 0
     assert platform.bad().H > 0
     assert platform.gate.read(lambda state: not state.review)
@@ -142,7 +142,7 @@ def test_exposures_have_one_answer(make: Make) -> None:
 
 def test_reads_never_write(make: Make) -> None:
     platform = make()
-    platform.harm(3, sources=3, signals=2)
+    platform.harm(3, sources=12, signals=2)
     events, gate = platform.events, platform.gate
     before = gate.read(dump)
     for _ in range(3):

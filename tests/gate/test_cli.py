@@ -51,7 +51,7 @@ def template(tmp_path_factory):
     path = tmp_path_factory.mktemp("template") / "gate.db"
     now = time.time()
     clock = SimulatedClock(now - 3600)
-    config = GateConfig(D=5, prior_exposures=1.0)
+    config = GateConfig(D=5, shrinkage=1.0, z=0.0)
     signals = {"ann": "user-report", "bob": "user-report", "eve": "classifier"}
     with Gate.open(path, config, clock=clock) as gate:
         for tick in range(40):
