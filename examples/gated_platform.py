@@ -21,7 +21,7 @@ from rapo.gate import Gate, GateConfig, HarmReport
 
 USERS = 20
 OTHERS = ["news", "sports", "cats", "music"]
-CONFIG = GateConfig(tick_seconds=1.0, D=8, prior_exposures=2.0)
+CONFIG = GateConfig(tick_seconds=1.0, D=8)
 
 
 class GatedFeed(gymnasium.Env[Any, Any]):

@@ -17,9 +17,7 @@ from benchmarks.effort import Effort
 from benchmarks.table import Row
 from benchmarks.timing import Contestant, interleave
 from rapo.gate import Gate, GateConfig, HarmReport
-from rapo.gate.fold import ROW, UNIT
-from rapo.gate.reference import MemoryLog
-from rapo.gate.registry import Registry
+from rapo.gate.fold import ROW, UNIT, Fold
 from rapo.gate.state import State
 
 TITLE = "Gate: 500 candidates of 10,000 regions in process; reports by the thousand; the log folded"
@@ -53,6 +51,7 @@ def _decisions(gate: Gate, effort: Effort) -> list[Row]:
     # scars by hand: one event instead of a history
     state = gate.read(lambda state: state)
     state.fold.H[: SCARRED * 30 : 30] = 0.4
+    state.fold.psi[: SCARRED * 30 : 30] = 0.45
     gate.set_mode("enforce")
     regions = rng.integers(REGIONS, size=CANDIDATES)
     p = rng.dirichlet(np.ones(CANDIDATES))
@@ -116,26 +115,22 @@ def _reports(gate: Gate, effort: Effort) -> list[Row]:
 
 
 def _refold(effort: Effort) -> Row:
-    """What a rollback does: every row of the ledger counted again."""
+    """Every row of the ledger counted again; a rollback does this for the regions concerned."""
     effort.progress("folding a ledger")
     rng = np.random.default_rng(1)
-    state = State(MemoryLog().find)
-    state.created = {"config": GateConfig().to_dict()}
-    state.regions = Registry(range(REGIONS))
-    state.sources = Registry(f"s{i}" for i in range(1000))
-    state.signals = Registry(["a", "b", "c"])
+    fold = Fold(0, GateConfig())
+    fold.grow(REGIONS)
     rows = np.zeros(LEDGER, ROW)
     rows["tick"] = np.sort(rng.integers(1, 1440, size=LEDGER))
     rows["region"] = rng.integers(REGIONS, size=LEDGER)
     rows["source"], rows["signal"] = rng.integers(1000, size=LEDGER), rng.integers(3, size=LEDGER)
-    rows["amount"], rows["use"], rows["report"] = UNIT, True, np.arange(LEDGER)
-    state.ledger.append(rows)
-    state.fold.tick = 1440
-    state.refold()
+    rows["amount"], rows["report"] = UNIT, np.arange(LEDGER)
+    fold.count(rows)
+    fold.run(1440)
     best = np.inf
     for _ in range(max(2, effort.rounds // 3)):
         begun = time.thread_time()  # one thread and no disk: others' load does not matter
-        state.refold()
+        fold.all_again()
         best = min(best, time.thread_time() - begun)
     return Row("refold of a ledger in memory", LEDGER / best, "events/s", at_least=1_000_000,
                note=f"{LEDGER:,} reports, {REGIONS:,} regions, 1,440 ticks; CPU time")  # fmt: skip

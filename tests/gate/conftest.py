@@ -85,8 +85,8 @@ def service(tmp_path: Path) -> Iterator[Service]:
 
 
 CONFIG: dict[str, Any] = {
-    "tick_seconds": 60.0, "D": 2, "D_max": 20, "prior_exposures": 1.0, "confirm_ticks": 30,
-    "params": FieldParams(alpha=2.0, eta=0.2),
+    "tick_seconds": 60.0, "D": 2, "D_max": 20, "shrinkage": 1.0, "half_life": 1.0, "z": 0.0,
+    "confirm_ticks": 30, "params": FieldParams(alpha=2.0, eta=0.2),
 }  # fmt: skip
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from rapo.gate import ConflictError, HarmReport
+from rapo.gate.fold import UNIT
 from rapo.gate.snapshot import dump
 
 Make = Callable[..., Any]
@@ -17,14 +18,14 @@ SECONDS = 60.0
 
 def test_late_reports_wait_for_a_reviewer(make: Make) -> None:
     platform = make()
-    for i in range(3):
+    for i in range(12):
         result = platform.report(f"s{i}", f"g{i % 2}", at=platform.now - 5 * SECONDS)
         assert (result.status, result.code) == ("review", 202)
     platform.tick(4)
     assert platform.bad().G == 0.0
     waiting = platform.gate.read(lambda state: sorted(state.review))
     platform.gate.confirm(reports=waiting, reason="they are right")
-    platform.tick(2)
+    platform.tick(4)
     assert platform.bad().G > 0
     assert platform.bad().H > 0
     assert platform.gate.read(lambda state: not state.review)
@@ -66,6 +67,28 @@ def test_bad_reports_are_refused_one_by_one(make: Make) -> None:
     mixed = [*reports[:2], HarmReport(**{**good, "key": "fine"}), *reports[2:4]]
     assert [r.code for r in platform.gate.report(mixed)] == [422, 422, 200, 422, 422]
     assert platform.events == events + 1
+
+
+def test_a_report_may_name_the_guilty_among_what_a_decision_showed(make: Make) -> None:
+    platform = make()
+    decision = platform.gate.decide(["bad", "good", "idle"], [0.4, 0.4, 0.2]).decision_id
+    early = platform.report("s0", decision_id=decision, regions=["bad"])
+    assert early.code == 200
+    platform.gate.expose(decision, ["bad", "good"])
+    at = platform.now - 3 * SECONDS  # what was shown when is the decision's to say
+    assert platform.report("s1", decision_id=decision, regions=["bad"], at=at).code == 200
+    before = platform.events
+    for region in ("idle", "elsewhere"):
+        result = platform.report("s2", decision_id=decision, regions=["bad", region])
+        assert (result.status, result.code) == ("refused", 422)
+        assert repr(region) in result.error
+    assert platform.events == before
+    platform.tick(3)
+    rows = platform.gate.read(lambda state: state.ledger.rows.copy())
+    names = platform.gate.read(lambda state: [state.regions.names[r] for r in rows["region"]])
+    assert names == ["bad", "bad"]
+    assert rows["amount"].tolist() == [UNIT, UNIT]
+    assert platform.gate.fields()["good"] == (0.0, 0.0, 1.0)
 
 
 def test_a_report_counts_once(make: Make) -> None:
@@ -119,7 +142,7 @@ def test_exposures_have_one_answer(make: Make) -> None:
 
 def test_reads_never_write(make: Make) -> None:
     platform = make()
-    platform.harm(3, sources=3, signals=2)
+    platform.harm(3, sources=12, signals=2)
     events, gate = platform.events, platform.gate
     before = gate.read(dump)
     for _ in range(3):

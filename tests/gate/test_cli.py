@@ -51,7 +51,7 @@ def template(tmp_path_factory):
     path = tmp_path_factory.mktemp("template") / "gate.db"
     now = time.time()
     clock = SimulatedClock(now - 3600)
-    config = GateConfig(D=5, prior_exposures=1.0)
+    config = GateConfig(D=5, shrinkage=1.0, z=0.0)
     signals = {"ann": "user-report", "bob": "user-report", "eve": "classifier"}
     with Gate.open(path, config, clock=clock) as gate:
         for tick in range(40):
@@ -332,7 +332,7 @@ def test_looking_works_beside_a_writer_and_writing_says_who_has_it(ok, rapo, db)
         (("report", "--source", "a", "--key", "b", "--harm", "2", "--signal", "s",
           "--regions", "bad"), "harm must be in"),
         (("report", "--source", "a", "--key", "b", "--harm", "1", "--signal", "s"),
-         "names a decision_id or regions"),
+         "names a decision_id, regions, or both"),
         (("report", "--source", "a", "--key", "b", "--harm", "1", "--signal", "s", "--regions",
           "bad", "--at", "noon"), "--at must be Unix seconds"),
         (("report", "--source", "a", "--key", "b", "--harm", "1", "--signal", "s", "--regions",

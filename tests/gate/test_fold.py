@@ -1,7 +1,9 @@
-"""The fold's kernel against the slow reference and against `HarmMemory`."""
+"""The fold's kernels against the slow reference and against `HarmMemory`."""
 
 from __future__ import annotations
 
+import runpy
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -9,154 +11,118 @@ import pytest
 
 from rapo.core.memory import HarmMemory
 from rapo.core.params import FieldParams
-from rapo.gate import reference
 from rapo.gate.config import GateConfig
-from rapo.gate.fold import MOST, ROW, UNIT, Fold, Rows
-from rapo.gate.ledger import Ledger
-from rapo.gate.state import Act
+from rapo.gate.fold import MOST, ROW, UNIT, Fold, Rows, Vouch
+from rapo.gate.parts import parts_of
 
-START = 1000
-
-
-def ledger(rng: np.random.Generator, regions: int, ticks: int, count: int) -> Ledger:
-    """Random rows; some ticks are crowded, some empty, some rows do not count."""
-    rows = np.zeros(count, ROW)
-    rows["tick"] = np.sort(START + 1 + (ticks * rng.random(count) ** 2).astype(np.int64))
-    rows["report"] = np.arange(count)
-    rows["region"] = rng.integers(regions, size=count)
-    rows["source"] = rng.integers(5, size=count)
-    rows["signal"] = rng.integers(3, size=count)
-    rows["amount"] = np.rint(rng.random(count) ** 3 * UNIT) + 1
-    exposed = np.rint(rng.random((ticks + 2, regions)) * 20 * UNIT).astype(np.int64)
-    rows["exposure"] = exposed[rows["tick"] - START - 1, rows["region"]]
-    rows["use"] = rng.random(count) < 0.9
-    rows["bystander"] = rng.random(count) < 0.3
-    book = Ledger()
-    book.append(rows)
-    return book
+REFERENCE = runpy.run_path(str(Path(__file__).with_name("reference.py")))
+LEDGERS = runpy.run_path(str(Path(__file__).with_name("ledgers.py")))
+START, made_up, exposed = LEDGERS["START"], LEDGERS["made_up"], LEDGERS["exposed"]
+settings, play, new_fold = LEDGERS["settings"], LEDGERS["play"], LEDGERS["new_fold"]
+Shown = dict[int, dict[int, int]]
 
 
-def settings(rng: np.random.Generator, **given: Any) -> GateConfig:
-    """Random settings at which things happen within 60 ticks."""
-    params = FieldParams(
-        lam=float(rng.choice([0.1, 0.5])), alpha=float(rng.choice([0.5, 3.0])),
-        eta=float(rng.choice([0.05, 0.0])), tau=float(rng.choice([0.0, 0.05, 0.3])),
-        delta=float(rng.choice([1.0, 0.95])),
-    )  # fmt: skip
-    drawn: dict[str, Any] = {
-        "params": params,
-        "normalise": bool(rng.integers(2)),
-        "prior_exposures": float(rng.choice([0.5, 10.0])),
-        "cap_source": float(rng.choice([0.3, 5.0])),
-        "cap_region": float(rng.choice([0.2, 1.0])),
-        "min_signals": int(rng.integers(1, 4)),
-        "min_sources": int(rng.integers(1, 6)),
-        "confirm_ticks": int(rng.choice([1, 4, 20])),
-        "scar_ticks": None if rng.random() < 0.5 else int(rng.integers(1, 15)),
-    }
-    return GateConfig(**{**drawn, **given})
-
-
-def fold(book: Ledger, regions: int, segments: list[tuple[int, GateConfig, Act | None]]) -> Fold:
-    """What the kernel makes of it."""
-    made = Fold(START)
-    made.grow(regions, 5, *book.pairs)
-    for until, config, act in segments:
-        made.run(book.rows, until, config)
-        if act is not None:
-            act.on(made, config)
-    return made
-
-
-def same(book: Ledger, regions: int, segments: list[tuple[int, GateConfig, Act | None]]) -> Fold:
-    """Both, bit by bit."""
-    found = fold(book, regions, segments)
-    wanted = reference.fold(book.rows, regions, START, segments)
-    psi, sure = found.conductance(segments[-1][1])
+def same(fold: Fold, regions: int, shown: Shown, topics: dict[int, str] | None = None) -> Any:
+    """Both, to the last digits."""
+    wanted = REFERENCE["fold"](
+        fold.ledger.rows, regions, START, fold.tick, fold.changes, shown, fold.vouches, (), topics
+    )
+    psi, sure = fold.conductance()
     for name, mine, theirs in (
-        ("G", found.G, wanted.G), ("H", found.H, wanted.H), ("psi", psi, wanted.psi),
+        ("G", fold.G, wanted.G), ("H", fold.H, wanted.H), ("psi", psi, wanted.psi),
         ("sure", sure, wanted.sure),
     ):  # fmt: skip
-        np.testing.assert_array_equal(mine[:regions], theirs, err_msg=name)
-    return found
+        np.testing.assert_allclose(mine[:regions], theirs, rtol=1e-10, atol=1e-13, err_msg=name)
+    return wanted
 
 
-@pytest.mark.parametrize("seed", range(60))
-def test_kernel_is_the_reference(seed: int) -> None:
+@pytest.mark.parametrize("seed", range(40))
+def test_kernels_are_the_reference(seed: int) -> None:
     rng = np.random.default_rng(seed)
-    regions = int(rng.integers(1, 6))
-    book = ledger(rng, regions, 60, int(rng.integers(1, 250)))
-    segments: list[tuple[int, GateConfig, Act | None]] = []
-    config, until = settings(rng), START
+    regions = int(rng.integers(1, 5))
+    rows, shown = made_up(rng, regions, 60, int(rng.integers(1, 200))), exposed(rng, regions, 60)
+    fold, until = new_fold(regions, settings(rng)), START
     for _ in range(int(rng.integers(4))):
         until = min(until + int(rng.integers(25)), START + 70)
+        play(fold, rows, shown, until)
         if rng.random() < 0.5:
-            segments.append((until, config, Act(until, config=(new := settings(rng)))))
-            config = new
+            fold.configure(settings(rng))
         else:
-            vouched = ((3, int(rng.integers(regions))),) if rng.random() < 0.5 else ()
-            chosen = tuple(rng.permutation(regions)[:2].tolist())
-            segments.append((until, config, Act(until, chosen, until + 9, None, vouched)))
-    same(book, regions, [*segments, (START + 70, config, None)])
+            chosen = rng.permutation(regions)[:2].tolist()
+            fold.vouch([Vouch(until, r, until + 9, int(rng.integers(3))) for r in chosen])
+    play(fold, rows, shown, START + 70)
+    same(fold, regions, shown)
+    before = fold.G.copy(), fold.H.copy(), fold.psi.copy(), fold.f.cells.copy()
+    fold.all_again()
+    for old, new in zip(before, (fold.G, fold.H, fold.psi, fold.f.cells), strict=True):
+        np.testing.assert_array_equal(old, new)
 
 
 def test_scars_are_the_memorys_own() -> None:
-    """Everything confirmed, no cap reached: each region is a `HarmMemory` of its own."""
+    """Everything confirmed: each region is a `HarmMemory` of its own, fed with its harm."""
     rng = np.random.default_rng(0)
-    book = ledger(rng, 3, 60, 300)
-    book.rows["use"] = True
+    rows, shown = made_up(rng, 3, 60, 300), exposed(rng, 3, 60)
     config = GateConfig(
-        normalise=False, cap_source=1e3, cap_region=1e3, min_signals=1, min_sources=1,
-        confirm_ticks=10**6,
-    )  # fmt: skip
-    found = fold(book, 3, [(START + 80, config, None)])
-    memory = HarmMemory(3, config.params, batch=None)
-    rows = book.rows
-    for tick in range(START + 1, START + 81):
-        due = rows[rows["tick"] == tick]
-        harm = np.bincount(due["region"], due["amount"] / UNIT, minlength=3)
-        total = harm.sum()
-        memory.step(total, harm / total if total else harm)
-    np.testing.assert_allclose(found.G[:3], memory.G, rtol=1e-13)  # shares are divided, multiplied
-    np.testing.assert_allclose(found.H[:3], memory.H, rtol=1e-13)
-    assert memory.H.min() > 0
+        min_signals=1, min_sources=1, confirm_ticks=10**6, half_life=20.0, shrinkage=2.0
+    )
+    fold = play(new_fold(3, config), rows, shown, START + 80)
+    for region in range(3):
+        memory = HarmMemory(1, config.params, batch=None)
+        first, course = fold.course(region)
+        assert first == START + 1
+        for harm in course["harm"]:
+            memory.step(harm, np.ones(1))
+        assert fold.G[region] == memory.G[0]
+        assert fold.H[region] == memory.H[0] > 0
 
 
-def test_many_segments_are_one() -> None:
+def test_many_stops_are_one() -> None:
     """Where ticks are grouped does not matter, nor does a pause in which nothing lives."""
     rng = np.random.default_rng(3)
-    config = GateConfig(min_sources=1, min_signals=1, confirm_ticks=3, prior_exposures=0.5,
+    config = GateConfig(min_sources=1, min_signals=1, confirm_ticks=3, half_life=2.0, shrinkage=1.0,
                         params=FieldParams(lam=1.0, tau=0.0, alpha=3.0))  # fmt: skip
-    book = ledger(rng, 4, 50, 40)
-    whole = fold(book, 4, [(START + 60, config, None)])
-    parts = fold(book, 4, [(START + i, config, None) for i in range(61)])
-    np.testing.assert_array_equal(whole.G, parts.G)
-    np.testing.assert_array_equal(whole.H, parts.H)
-    np.testing.assert_array_equal(whole.sources, parts.sources)
+    rows, shown = made_up(rng, 4, 50, 12), exposed(rng, 4, 50)
+    whole = play(new_fold(4, config), rows, shown, START + 60)
+    stops = tuple(range(START, START + 61))
+    parts = play(new_fold(4, config), rows, shown, START + 60, stops)
+    for one, other in ((whole.G, parts.G), (whole.H, parts.H)):
+        np.testing.assert_array_equal(one, other)
+    np.testing.assert_array_equal(whole.f.cells["sources"], parts.f.cells["sources"])
     assert whole.H.max() > 0
+    assert whole.alive < 4
 
 
-def test_what_rows_added_is_what_their_region_got() -> None:
-    rng = np.random.default_rng(5)
-    book = ledger(rng, 3, 10, 200)
-    config = GateConfig(cap_source=0.3, cap_region=0.2)
-    rows = book.rows
-    tick = int(rows["tick"][0])
-    found = fold(book, 3, [(tick, config, None)])
-    first = rows[rows["tick"] == tick]
-    by_region = np.bincount(first["region"], first["dG"], minlength=3)
-    np.testing.assert_allclose(by_region, found.G[:3], rtol=1e-12)
-    assert not rows["dG"][~rows["use"]].any()
+@pytest.mark.parametrize("seed", range(12))
+def test_the_parts_of_reports_sum_to_the_fields(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    rows, shown = made_up(rng, 3, 60, 250), exposed(rng, 3, 60, 2.0)
+    given = {
+        "min_sources": 2, "min_signals": 1, "half_life": 15.0, "base_rate": 0.01,
+        "scar_ticks": 30 if seed % 2 else None, "confirm_ticks": 20,
+    }  # fmt: skip
+    fold = new_fold(3, settings(rng, **given))
+    play(fold, rows, shown, START + 25)
+    fold.configure(settings(rng, **given, params=FieldParams(alpha=3.0, eta=0.2, tau=0.05)))
+    play(fold, rows, shown, START + 70)
+    assert fold.H.max() > 0
+    for region in range(3):
+        parts = parts_of(fold, region, fold.tick)
+        assert parts.G.sum() == pytest.approx(fold.G[region], rel=1e-9)
+        assert parts.H.sum() == pytest.approx(fold.H[region], rel=1e-9)
+        gone = fold.ledger.rows["rolled_back"][parts.rows]
+        assert not parts.G[gone].any()
+        assert (parts.G[~gone] > 0).any()
+        earlier = parts_of(fold, region, START + 40)
+        assert earlier.G.sum() == pytest.approx(fold.course(region, START + 40)[1]["G"][-1])
 
 
 def test_reports_of_one_tick_may_come_in_any_order() -> None:
     rng = np.random.default_rng(6)
-    book = ledger(rng, 3, 4, 300)
-    config = settings(rng, min_sources=2, min_signals=2)
-    order = np.lexsort((rng.random(300), book.rows["tick"]))
-    other = Ledger()
-    other.append(book.rows[order])
-    ways = [fold(b, 3, [(START + 20, config, None)]) for b in (book, other)]
+    rows, shown = made_up(rng, 3, 8, 300), exposed(rng, 3, 8)
+    config = settings(rng, min_sources=3, min_signals=2, cap_source=5.0, half_life=30.0)
+    order = np.lexsort((rng.random(300), rows["tick"]))
+    ways = [play(new_fold(3, config), r.copy(), shown, START + 20) for r in (rows, rows[order])]
+    assert ways[0].f.cells["loud"].max() > 0  # else there is nothing to add up in another order
     np.testing.assert_array_equal(ways[0].G, ways[1].G)
     np.testing.assert_array_equal(ways[0].H, ways[1].H)
 
@@ -164,29 +130,29 @@ def test_reports_of_one_tick_may_come_in_any_order() -> None:
 def test_sums_of_harm_do_not_overflow() -> None:
     count = 3000
     rows = np.zeros(count, ROW)
-    rows["tick"], rows["use"], rows["amount"] = START + 1, True, 10**6 * UNIT
+    rows["tick"], rows["amount"] = START + 1, 10**6 * UNIT
     rows["source"] = np.arange(count) % 2
-    book = Ledger()
-    book.append(rows)
-    config = GateConfig(cap_source=1e6, cap_region=1e6, normalise=False)
-    found = same(book, 1, [(START + 1, config, None)])
-    assert 0 < found.G[0] <= config.params.alpha * MOST / UNIT
+    config = GateConfig(cap_source=1e6, min_sources=1, min_signals=1)
+    fold = play(new_fold(1, config), rows, {}, START + 1)
+    assert 2e6 <= fold.cell(0)["S"] <= MOST / UNIT
+    assert fold.G[0] == config.params.alpha
 
 
 def test_a_resting_scar_heeds_new_settings() -> None:
     """A scar that nothing has changed for long still expires, or decays, when told to."""
-    rows: Rows = np.zeros(1, ROW)
-    rows["tick"], rows["use"], rows["amount"] = START + 1, True, UNIT
-    book = Ledger()
-    book.append(rows)
+    rows: Rows = np.zeros(5, ROW)
+    rows["tick"], rows["amount"] = START + 1, UNIT
     config = GateConfig(
-        min_sources=1, min_signals=1, prior_exposures=0.5, params=FieldParams(lam=0.5, tau=0.1)
+        min_sources=1, min_signals=1, shrinkage=0.5, half_life=3.0, confirm_ticks=20,
+        params=FieldParams(lam=0.5, tau=0.1),
     )  # fmt: skip
     for change in ({"scar_ticks": 10}, {"params": FieldParams(delta=0.9)}):
-        new = GateConfig.from_dict({**config.to_dict(), **change})
-        still = START + 150
-        segments = [(still, config, Act(still, config=new)), (still + 50, new, None)]
-        before = fold(book, 1, segments[:1])
-        assert before.H[0] > 0
-        assert before.G[0] == 0.0  # nothing lives any more
-        assert same(book, 1, segments).H[0] < 0.01 * before.H[0]
+        fold = play(new_fold(1, config), rows.copy(), {}, START + 150)
+        before = fold.H[0]
+        assert before > 0
+        assert fold.G[0] == 0.0
+        assert fold.alive == 0
+        fold.configure(GateConfig.from_dict({**config.to_dict(), **change}))
+        fold.run(START + 200)
+        assert fold.H[0] < 0.01 * before
+        same(fold, 1, {})

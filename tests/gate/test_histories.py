@@ -5,18 +5,21 @@
 
 from __future__ import annotations
 
+import runpy
 import sys
 import time
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
 from rapo.core.params import FieldParams
-from rapo.gate import acts, reference
+from rapo.gate import acts
 from rapo.gate.config import GateConfig
 from rapo.gate.events import (
+    LOG_FORMAT,
     DecisionBody,
     Draft,
     Event,
@@ -33,6 +36,7 @@ from rapo.gate.snapshot import dump, load
 from rapo.gate.state import State
 from rapo.gate.view import View
 
+REFERENCE = runpy.run_path(str(Path(__file__).with_name("reference.py")))
 SECONDS = 10.0
 START = 50
 """Tick in which a gate is made."""
@@ -54,14 +58,14 @@ class Player:
     """Plays ops into a log and the state that follows it."""
 
     config: GateConfig
-    log: reference.MemoryLog = field(default_factory=reference.MemoryLog)
+    log: Any = field(default_factory=REFERENCE["MemoryLog"])
     reports: dict[str, int] = field(default_factory=dict)
     """Position of each report by its key."""
 
     def __post_init__(self) -> None:
         self.state = State(self.log.find)
         made = {"created": {"at": 0.0, "tick": START, "id": "x"}, "config": self.config.to_dict(),
-                "mode": "enforce", "percent": 50.0}  # fmt: skip
+                "format": LOG_FORMAT, "mode": "enforce", "percent": 50.0}  # fmt: skip
         self._append("ConfigChange", START, packed(made))
 
     def play(self, op: Op) -> None:
@@ -71,7 +75,7 @@ class Player:
         revision, before = self.state.revision, self.state.fold.H.copy()
         getattr(self, f"_{op.what}")(op)
         assert self.state.revision >= revision
-        if op.what not in ("rollback", "allow"):
+        if op.what not in ("rollback", "allow", "label"):
             same = np.array_equal(self.state.fold.H[: before.size], before)
             assert same, "only ticks change fields"
 
@@ -124,6 +128,9 @@ class Player:
         body = acts.configure(self.state, op.data, reason="test", by="test")
         self._act("ConfigChange", op, body)
 
+    def _label(self, op: Op) -> None:
+        self._act("ConfigChange", op, {"labels": [op.data]})
+
     def _rollback(self, op: Op) -> None:
         body = dict(op.data)
         if "keys" in body:
@@ -154,8 +161,18 @@ def generate(rng: np.random.Generator, human: bool) -> tuple[Player, list[Op]]:
         tick += int(rng.choice([0, 0, 0, 1, 1, 2, 5]))
         known = player.state.regions.names
         what = rng.choice(
-            ["decide", "expose", "report", "confirm", "override", "allow", "rollback", "config"],
-            p=[0.2, 0.1, 0.5, 0.06, 0.03, 0.04, 0.04, 0.03],
+            [
+                "decide",
+                "expose",
+                "report",
+                "confirm",
+                "override",
+                "allow",
+                "rollback",
+                "config",
+                "label",
+            ],
+            p=[0.18, 0.1, 0.5, 0.06, 0.03, 0.04, 0.04, 0.03, 0.02],
         )
         if not decisions or what == "decide":
             op = Op(tick, "decide", f"d{step}", _decision(rng, player, names, tick))
@@ -172,6 +189,9 @@ def generate(rng: np.random.Generator, human: bool) -> tuple[Player, list[Op]]:
             keys += 1
         elif what == "config":
             op = Op(tick, "config", "", _change(rng))
+        elif what == "label":
+            topic = {} if rng.random() < 0.3 else {"topic": f"t{rng.integers(3)}"}
+            op = Op(tick, "label", "", [known[int(rng.integers(len(known)))], topic])
         elif what in ("override", "allow", "confirm") and not human:
             op = _act_on_region(rng, str(what), known, tick)
         elif what == "rollback":
@@ -195,10 +215,12 @@ def _settings(rng: np.random.Generator) -> GateConfig:
         lam=float(rng.choice([0.1, 0.6])), alpha=2.0, eta=0.3, tau=0.02,
         delta=float(rng.choice([1.0, 1.0, 0.9])),
     )  # fmt: skip
+    z = float(rng.choice([0.0, 0.5, 1.0]))
     return GateConfig(
         params=params, tick_seconds=SECONDS, D=int(rng.integers(1, 5)), D_max=10**6,
-        prior_exposures=float(rng.choice([0.5, 3.0])), normalise=bool(rng.random() < 0.8),
-        cap_source=float(rng.choice([0.4, 5.0])), cap_region=float(rng.choice([0.1, 1.0])),
+        base_rate=0.02, base_rates={"t0": 0.01, "t1": 0.1 if z else 0.015}, z=z,
+        half_life=float(rng.choice([8.0, 40.0])), shrinkage=float(rng.choice([0.5, 3.0])),
+        scale=float(rng.choice([0.05, 0.5])), cap_source=float(rng.choice([0.4, 5.0])),
         min_signals=int(rng.integers(1, 3)), min_sources=int(rng.integers(1, 4)),
         confirm_ticks=int(rng.integers(1, 12)),
         scar_ticks=None if rng.random() < 0.6 else int(rng.integers(1, 12)),
@@ -248,6 +270,9 @@ def _change(rng: np.random.Generator) -> dict[str, Any]:
         {"cap_source": 0.2},
         {"min_sources": 1, "min_signals": 1},
         {"params": {"psi_min": 0.5}},
+        {"half_life": float(rng.choice([2.0, 15.0]))},
+        {"half_life": 9.0, "shrinkage": 1.0},
+        {"base_rates": {"t2": 0.02}, "scale": 0.5},
     ]
     return changes[int(rng.integers(len(changes)))]
 
@@ -306,17 +331,60 @@ def same_replay(rng: np.random.Generator, player: Player) -> None:
         assert state.revision == live.revision
         assert sorted(state.review) == sorted(live.review)
         assert np.array_equal(state.ledger.rows, live.ledger.rows), "the ledger differs"
+        assert np.array_equal(state.ledger.taken, live.ledger.taken), "the caps differ"
         assert np.array_equal(state.traffic.served, live.traffic.served), "the counts differ"
-    before = live.field_hash()
-    live.refold()
-    assert live.field_hash() == before, "folding again differs"
+        assert _plain(state) == _plain(live), "the cells differ"
+    before = live.field_hash(), _plain(live)
+    live.fold.all_again()
+    assert (live.field_hash(), _plain(live)) == before, "folding again differs"
+    again = live.fold.would_be(live.ledger.regions)
+    for name, found in zip(("G", "H", "psi"), again[1:], strict=True):
+        assert np.array_equal(getattr(live.fold, name)[again.regions], found), "a preview differs"
+
+
+def _plain(state: State) -> list[Any]:
+    """What is known of every region that anything counted for, by its name; and who is live.
+
+    Where a region is not live its tick may lag; but not by how the time was cut.
+    """
+    cells = state.fold.f.cells[: state.ledger.slots]
+    shown = [n for n in cells.dtype.names if n not in ("row", "trail", "brk", "vouch", "topic")]
+    names = [str(state.regions.names[r]) for r in state.ledger.regions]
+    return sorted(
+        (name, cell[shown].tolist()) for name, cell in zip(names, cells, strict=True)
+        if cell["heard"]
+    )  # fmt: skip
 
 
 def same_reference(player: Player) -> None:
+    """The kernels sum and decay in their own ways: the last digits may differ."""
     state, count = player.state, len(player.state.regions)
-    found = reference.fold(state.ledger.rows, count, state.fold.start, list(state.segments()))
-    np.testing.assert_array_equal(state.fold.G[:count], found.G)
-    np.testing.assert_array_equal(state.fold.H[:count], found.H)
+    fold = state.fold
+    shown = REFERENCE["exposures"](player.log.events, state.regions.number, state.config.D)
+    topics = {r: label["topic"] for r, label in state.labels.items() if "topic" in label}
+    found = REFERENCE["fold"](
+        state.ledger.rows, count, fold.start, state.tick, fold.changes, shown, fold.vouches,
+        state.allowed, topics,
+    )  # fmt: skip
+    psi, sure = fold.conductance()
+    psi[list(state.allowed)] = 1.0
+    for name, mine, theirs in (
+        ("G", fold.G, found.G), ("H", fold.H, found.H), ("psi", psi, found.psi),
+        ("sure", sure, np.where(np.isin(np.arange(count), list(state.allowed)), sure[:count],
+                                found.sure)),
+    ):  # fmt: skip
+        np.testing.assert_allclose(mine[:count], theirs, rtol=1e-9, atol=1e-12, err_msg=name)
+
+
+def same_however_time_is_cut(player: Player, ops: list[Op]) -> None:
+    """Every tick by itself, instead of many at once."""
+    other = Player(player.config)
+    for op in ops:
+        for tick in range(other.state.tick + 1, op.tick):
+            other.play(Op(tick, "pass"))
+        other.play(op)
+    agree(player.state, other.state, "another cut of time differs")
+    assert _plain(player.state) == _plain(other.state), "another cut of time differs in a cell"
 
 
 def same_in_another_order(rng: np.random.Generator, player: Player, ops: list[Op]) -> None:
@@ -391,6 +459,7 @@ def run_histories(count: int, seed: int = 0) -> dict[str, int]:
         seen["scarred"] += bool((player.state.fold.H > 0).any())
         try:
             same_replay(rng, player)
+            same_however_time_is_cut(player, ops)
             if i % 8 == 0:
                 same_reference(player)
             if human:

@@ -30,7 +30,7 @@ from rapo.gate import keeper, writer  # noqa: E402
 from rapo.gate.postgres import PostgresStore  # noqa: E402
 
 START = 1_000_000_000.0
-CONFIG = GateConfig(tick_seconds=1.0, D=2, D_max=10_000, prior_exposures=1.0)
+CONFIG = GateConfig(tick_seconds=1.0, D=2, D_max=10_000, shrinkage=1.0, z=0.0)
 
 
 @pytest.fixture(scope="module")

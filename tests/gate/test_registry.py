@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import runpy
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,10 +14,10 @@ from hypothesis import strategies as st
 from rapo.gate.config import GateConfig
 from rapo.gate.events import DecisionBody, checked_regions, pack_decision, packed, unpack_decision
 from rapo.gate.intake import HarmReport, check, take_in
-from rapo.gate.reference import MemoryLog
 from rapo.gate.registry import UNKNOWN, IntTable, Registry
 from rapo.gate.state import State
 
+REFERENCE = runpy.run_path(str(Path(__file__).with_name("reference.py")))
 NUMBERS = st.integers(-(2**63), 2**63 - 1)
 
 
@@ -78,7 +80,7 @@ def test_a_reports_body_is_plain_json(signal: str, harm: float, regions: list[in
         checked = check(report, GateConfig(), 1e6)
     except ValueError:
         return  # what cannot be printed is refused elsewhere
-    log = MemoryLog()
+    log = REFERENCE["MemoryLog"]()
     _, (event,) = take_in([checked], State(log.find), log, 1e6)
     assert event.body == packed(event.data())
     assert event.data()["waits_for"] == "unknown region"

@@ -51,7 +51,7 @@ def test_foreign_files_are_refused_and_stay(tmp_path: Path) -> None:
 
 def test_a_damaged_gate_is_refused(make: Make) -> None:
     platform = make()
-    platform.harm(5, sources=3, signals=2)
+    platform.harm(5, sources=12, signals=2)
     platform.gate.close()
     whole = platform.path.read_bytes()
     broken = bytearray(whole)
@@ -69,7 +69,7 @@ def test_a_damaged_gate_is_refused(make: Make) -> None:
 @pytest.mark.parametrize("what", ["data", "truncated", "rows", "row values"])
 def test_a_damaged_snapshot_is_not_needed(make: Make, what: str) -> None:
     platform = make()
-    platform.harm(5, sources=3, signals=2)
+    platform.harm(5, sources=12, signals=2)
     before = platform.hash()
     platform.gate.close()
     with sqlite3.connect(platform.path) as connection:
@@ -145,7 +145,7 @@ def test_a_failed_write_is_never_acknowledged(tmp_path: Path) -> None:
 
 def test_opening_again_gives_the_same(make: Make) -> None:
     platform = make()
-    platform.harm(5, sources=3, signals=2)
+    platform.harm(5, sources=12, signals=2)
     platform.gate.rollback(source="s1", reason="left")
     before, fields = platform.hash(), platform.gate.fields()
     platform.reopen()
@@ -182,7 +182,7 @@ def test_a_folder_is_refused(tmp_path: Path) -> None:
 
 def test_verify_finds_events_that_are_missing(make: Make) -> None:
     platform = make()
-    platform.harm(1, sources=3, signals=2)
+    platform.harm(1, sources=12, signals=2)
     platform.gate.close()
     with sqlite3.connect(platform.path) as connection:
         connection.execute("DELETE FROM snapshots")  # nothing to compare with but the log itself

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from math import isfinite
 from typing import Any
@@ -11,7 +12,6 @@ import numpy as np
 from rapo.gate.config import FIXED, GateConfig
 from rapo.gate.events import (
     Draft,
-    Event,
     Region,
     action_key,
     checked_region,
@@ -19,7 +19,7 @@ from rapo.gate.events import (
     digest_of,
     packed,
 )
-from rapo.gate.snapshot import dump, load
+from rapo.gate.foresee import foresee
 from rapo.gate.state import State
 
 LONGEST_REASON = 1000
@@ -204,33 +204,17 @@ def draft(kind: str, body: dict[str, Any], now: float, name: str) -> Draft:
     return Draft(kind, now, action_key(name), digest_of(data), data)
 
 
-def effect_of(before: State, after: State, *, dry_run: bool, reports: int = 0) -> Effect:
-    """The regions that differ between two states."""
-    count = len(before.regions)
-    old, new = before.psi(), after.psi()
-    changed = []
-    for i in range(count):
-        G = (float(before.fold.G[i]), float(after.fold.G[i]))
-        H = (float(before.fold.H[i]), float(after.fold.H[i]))
-        psi = (float(old[i]), float(new[i]))
-        if psi[0] != psi[1] or G[0] != G[1] or H[0] != H[1]:
-            changed.append(Changed(before.regions.names[i], psi, G, H))
-    changed.sort(key=lambda c: -abs(c.psi[1] - c.psi[0]))
-    made = (None, None) if dry_run else (after.revision, after.position)
-    return Effect(dry_run, changed, reports, *made)
-
-
-def copied(state: State) -> State:
-    """A state to try things on."""
-    return load(dump(state), state.ledger.copy(), state.fetch)
-
-
 def tried(state: State, attempt: Draft) -> Effect:
     """What an action would do: the state itself stays as it is."""
-    trial = copied(state)
-    trial.apply(Event(state.position + 1, *attempt))
-    reports = trial.rollbacks[-1]["count"] if attempt.kind == "Rollback" else 0
-    return effect_of(state, trial, dry_run=True, reports=reports)
+    before, after, reports = foresee(state, attempt.kind, json.loads(attempt.body))
+    pairs = [
+        list(zip(old.tolist(), new.tolist(), strict=True))
+        for old, new in zip(before[1:], after[1:], strict=True)
+    ]
+    names = [state.regions.names[r] for r in before.regions]
+    changed = [Changed(n, psi, G, H) for n, G, H, psi in zip(names, *pairs, strict=True)]
+    changed.sort(key=lambda c: -abs(c.psi[1] - c.psi[0]))
+    return Effect(True, changed, reports)
 
 
 def _known_region(state: State, region: Any) -> Region:

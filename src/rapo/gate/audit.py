@@ -6,15 +6,15 @@ answers are plain values that JSON can hold.
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import Any
 
 import numpy as np
 
 from rapo.gate.bias import bias
 from rapo.gate.chains import chain, course, explain, region_view, region_views, waiting_report
-from rapo.gate.fold import UNIT
-from rapo.gate.state import State
+from rapo.gate.ledger import UNIT
+from rapo.gate.parts import traces_by_source
+from rapo.gate.state import Report, State
 
 __all__ = [
     "bias", "chain", "course", "explain", "outcomes", "overview", "queue", "region_view",
@@ -38,14 +38,21 @@ def queue(state: State, limit: int = 200) -> list[Values]:
     """Reports that wait for a reviewer: late ones, unknown regions, regions not yet confirmed."""
     waiting = sorted(state.review.values(), key=lambda r: -r.position)
     items = [waiting_report(r, r.waits_for) for r in waiting[:limit]]
-    rows = state.ledger.rows
-    sure = state.fold.conductance(state.config)[1]
-    recent = rows[(rows["tick"] > state.tick - state.config.confirm_ticks) & rows["use"]]
-    unsure = recent[~sure[recent["region"]]] if recent.size else recent
-    for position in np.unique(unsure["report"])[::-1][: max(0, limit - len(items))]:
-        part = unsure[unsure["report"] == position]
+    rows, ticks = state.ledger.rows, state.ledger.rows["tick"]
+    sure = state.fold.conductance()[1]
+    start = int(np.searchsorted(ticks, state.tick - state.config.confirm_ticks, "right"))
+    recent = rows[start:]
+    waits = ~recent["rolled_back"] & ~sure[recent["region"]]
+    waits &= ~np.isin(recent["region"], list(state.allowed))
+    unsure = recent[waits]
+    unsure = unsure[np.argsort(-unsure["report"], kind="stable")]
+    starts = np.flatnonzero(np.diff(unsure["report"], prepend=-1))
+    ends = [*starts[1:], unsure.size]
+    room = max(0, limit - len(items))
+    for start, end in zip(starts[:room].tolist(), ends[:room], strict=True):
+        part = unsure[start:end]
         items.append({
-            "report_id": int(position),
+            "report_id": int(part["report"][0]),
             "waits_for": "agreement",
             "source": state.sources.names[part["source"][0]],
             "signal": state.signals.names[part["signal"][0]],
@@ -60,40 +67,54 @@ def queue(state: State, limit: int = 200) -> list[Values]:
 def reporters(state: State, limit: int = 200) -> list[Values]:
     """Who reported, how much of it agreed with others, how much was rolled back.
 
-    Those whose reports added most to the traces come first; `reports` have counted, `waiting` wait
-    for their tick or for a reviewer.
+    Those with the largest part of today's traces come first; `reports` have counted, `waiting`
+    wait for their tick or for a reviewer. A trace falls to reporters by their share of the reports
+    that the region has in memory.
     """
-    rows = state.ledger.rows
-    sure = state.fold.conductance(state.config)[1]
-    count = len(state.sources)
-    trace = np.bincount(rows["source"], np.where(rows["use"], rows["dG"], 0.0), count)
-    order = np.lexsort((np.arange(count), -trace))[:limit]
-    due = [r for reports in state.pending.values() for r in reports] + list(state.review.values())
-    waiting = Counter(r.source for r in due if not r.rolled_back)
+    rows, count = state.ledger.rows, len(state.sources)
+    source = rows["source"]
+    once = rows[np.diff(rows["report"], prepend=-1) != 0]  # rows of a report lie together
+    trace = traces_by_source(state.fold, count)
+    reports = np.bincount(once["source"], minlength=count)
+    rolled_back = np.bincount(once["source"], once["rolled_back"], count)
+    pairs = np.unique(rows["by_source"], return_index=True)[1]
+    regions = np.bincount(source[pairs], minlength=count)
+    harm = np.bincount(source, rows["amount"] / UNIT, count)
+    sure = state.fold.conductance()[1]
+    agreed = np.bincount(source, sure[rows["region"]], count)
+    size = np.bincount(source, minlength=count)
+    last_at = np.full(count, -np.inf)
+    np.maximum.at(last_at, source, rows["at"])
+    said = np.zeros((count, len(state.signals)), np.bool_)
+    said[source, rows["signal"]] = True
+    due: dict[str, list[Report]] = {}
+    for report in (*state.due(), *state.review.values()):
+        if not report.rolled_back:
+            due.setdefault(report.source, []).append(report)
+    signals = state.signals.names
     found: list[Values] = []
-    for i in order.tolist():
-        mine = rows[rows["source"] == i]
-        if not mine.size:
+    for i in np.lexsort((np.arange(count), -trace))[:limit].tolist():
+        if size[i] == 0:
             continue
         found.append({
-            "waiting": waiting.pop(str(state.sources.names[i]), 0),
+            "waiting": len(due.pop(str(state.sources.names[i]), [])),
             "source": state.sources.names[i],
-            "reports": int(np.unique(mine["report"]).size),
-            "rolled_back": int(np.unique(mine["report"][mine["rolled_back"]]).size),
-            "regions": int(np.unique(mine["region"]).size),
-            "signals": sorted({str(state.signals.names[s]) for s in np.unique(mine["signal"])}),
-            "harm": float(mine["amount"].sum() / UNIT),
+            "reports": int(reports[i]),
+            "rolled_back": int(rolled_back[i]),
+            "regions": int(regions[i]),
+            "signals": sorted(str(signals[s]) for s in np.flatnonzero(said[i])),
+            "harm": float(harm[i]),
             "trace": float(trace[i]),
-            "agreed": float(sure[mine["region"]].mean()),
-            "last_at": float(mine["at"].max()),
+            "agreed": float(agreed[i] / size[i]),
+            "last_at": float(last_at[i]),
         })  # fmt: skip
-    for name in sorted(waiting, key=lambda name: (-waiting[name], name))[: limit - len(found)]:
+    for name in sorted(due, key=lambda name: (-len(due[name]), name))[: limit - len(found)]:
         if name not in state.sources:  # nothing of theirs has counted yet
-            mine_due = [r for r in due if r.source == name and not r.rolled_back]
+            mine = due[name]
             found.append({
-                "waiting": len(mine_due), "source": name, "reports": 0, "rolled_back": 0,
-                "regions": 0, "signals": sorted({r.signal for r in mine_due}), "harm": 0.0,
-                "trace": 0.0, "agreed": None, "last_at": max(r.at for r in mine_due),
+                "waiting": len(mine), "source": name, "reports": 0, "rolled_back": 0,
+                "regions": 0, "signals": sorted({r.signal for r in mine}), "harm": 0.0,
+                "trace": 0.0, "agreed": None, "last_at": max(r.at for r in mine),
             })  # fmt: skip
     return found
 

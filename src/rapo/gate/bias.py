@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from math import sqrt
 from typing import Any
 
@@ -36,25 +35,79 @@ def bias(state: State) -> Values:
 
 def _by(state: State, kind: str) -> list[Values]:
     count = len(state.regions)
-    labels = np.array(
-        [state.labels.get(i, {}).get(kind, UNLABELLED) for i in range(count)], dtype=object
-    )
+    given = {r: label[kind] for r, label in state.labels.items() if kind in label}
+    unlabelled = [UNLABELLED] if len(given) < count else []
+    names = sorted({*given.values(), *unlabelled})
+    number = {name: i for i, name in enumerate(names)}
+    code = np.full(count, number.get(UNLABELLED, 0))
+    code[list(given)] = [number[name] for name in given.values()]
+    table = _Table(state, code, len(names))
     entries = []
-    for label in sorted(set(labels.tolist())):
-        inside = np.asarray(labels == label, np.bool_)
+    for i, label in enumerate(names):
+        inside = code == i
         entries.append({
             "label": label,
             "regions": int(inside.sum()),
             "exposure": float(state.traffic.served[:count][inside].sum()),
             "gating_rate": _gating(state, inside),
-            "report_rate": _reports(state, inside, None),
+            "report_rate": table.rate(i, slice(None)),
             "signals": [
-                {"signal": name, "report_rate": _reports(state, inside, i),
-                 "rolled_back": _rolled_back(state, inside, i)}
-                for i, name in enumerate(state.signals.names)
+                {"signal": name, "report_rate": table.rate(i, slice(s, s + 1)),
+                 "rolled_back": table.rolled_back(i, s)}
+                for s, name in enumerate(state.signals.names)
             ],
         })  # fmt: skip
     return entries
+
+
+class _Table:
+    """Reports by label and signal. A report on regions of several labels is one of each of them.
+
+    Args:
+        state: whose.
+        code: label of each region.
+        labels: how many there are.
+    """
+
+    def __init__(self, state: State, code: npt.NDArray[np.int64], labels: int) -> None:
+        count, signals = code.size, len(state.signals)
+        rows = state.ledger.rows
+        report = np.cumsum(np.diff(rows["report"], prepend=-1) != 0) - 1  # they lie together
+        key, at = np.unique(report * labels + code[rows["region"]], return_index=True)
+        rows, label, report = rows[at], key % labels, key // labels
+        alone = np.bincount(report)[report] == 1
+        place = label * signals + rows["signal"]
+
+        def table(chosen: npt.NDArray[np.bool_]) -> npt.NDArray[np.int64]:
+            return np.bincount(place[chosen], minlength=labels * signals).reshape(labels, signals)
+
+        every, back = np.ones(rows.size, np.bool_), rows["rolled_back"]
+        first = np.diff(report, prepend=-1) != 0
+        self._here, self._back_here = table(every), table(back)
+        # of the rest is whatever is not of this label alone
+        self._rest = table(first).sum(0) - table(alone)
+        self._back_rest = table(first & back).sum(0) - table(alone & back)
+        self._exposure = np.bincount(code, state.traffic.served[:count], labels)
+
+    def rate(self, label: int, signals: slice) -> Values:
+        """Reports per exposure, with the exact interval of a Poisson count."""
+        here = float(self._exposure[label])
+        there = float(np.delete(self._exposure, label).sum())
+        n, rest = (int(t[label, signals].sum()) for t in (self._here, self._rest))
+        if here <= 0:
+            return _compared(float("nan"), (float("nan"), float("nan")), float("nan"))
+        tail = (1 - LEVEL) / 2
+        low = float(chi2.ppf(tail, 2 * n) / 2) if n else 0.0
+        high = float(chi2.ppf(1 - tail, 2 * n + 2) / 2)
+        others = rest / there if there > 0 else float("nan")
+        return _compared(n / here, (low / here, high / here), others)
+
+    def rolled_back(self, label: int, signal: int) -> Values:
+        """The share of reports that was rolled back."""
+        k, n = int(self._back_here[label, signal]), int(self._here[label, signal])
+        others, all_others = self._back_rest[label, signal], self._rest[label, signal]
+        rest = float(others / all_others) if all_others else float("nan")
+        return _compared(k / n if n else float("nan"), _wilson(k, n), rest)
 
 
 def _gating(state: State, inside: npt.NDArray[np.bool_]) -> Values:
@@ -74,52 +127,6 @@ def _gating(state: State, inside: npt.NDArray[np.bool_]) -> Values:
     rate, error = estimate(inside)
     half = float(norm.ppf(1 - (1 - LEVEL) / 2)) * error
     return _compared(rate, (rate - half, rate + half), estimate(~inside)[0])
-
-
-def _reports(state: State, inside: npt.NDArray[np.bool_], signal: int | None) -> Values:
-    return _rate(_counter(state, signal), state.traffic.served[: inside.size], inside)
-
-
-def _counter(state: State, signal: int | None) -> Callable[[npt.NDArray[np.bool_]], int]:
-    rows = state.ledger.rows
-    if signal is not None:
-        rows = rows[rows["signal"] == signal]
-
-    def count(inside: npt.NDArray[np.bool_]) -> int:
-        return int(np.unique(rows["report"][inside[rows["region"]]]).size)
-
-    return count
-
-
-def _rate(
-    count: Callable[[npt.NDArray[np.bool_]], int],
-    exposure: npt.NDArray[np.float64],
-    inside: npt.NDArray[np.bool_],
-) -> Values:
-    """Events per exposure, with the exact interval of a Poisson count."""
-    here, there = float(exposure[inside].sum()), float(exposure[~inside].sum())
-    n = count(inside)
-    tail = (1 - LEVEL) / 2
-    low = float(chi2.ppf(tail, 2 * n) / 2) if n else 0.0
-    high = float(chi2.ppf(1 - tail, 2 * n + 2) / 2)
-    if here <= 0:
-        return _compared(float("nan"), (float("nan"), float("nan")), float("nan"))
-    others = count(~inside) / there if there > 0 else float("nan")
-    return _compared(n / here, (low / here, high / here), others)
-
-
-def _rolled_back(state: State, inside: npt.NDArray[np.bool_], signal: int) -> Values:
-    rows = state.ledger.rows
-    mine = rows[rows["signal"] == signal]
-
-    def counts(members: npt.NDArray[np.bool_]) -> tuple[int, int]:
-        part = mine[members[mine["region"]]]
-        back = np.unique(part["report"][part["rolled_back"]]).size
-        return int(back), int(np.unique(part["report"]).size)
-
-    (k, n), (others, all_others) = counts(inside), counts(~inside)
-    rest = others / all_others if all_others else float("nan")
-    return _compared(k / n if n else float("nan"), _wilson(k, n), rest)
 
 
 def _wilson(k: int, n: int) -> Interval:

@@ -13,14 +13,13 @@ import numpy as np
 import numpy.typing as npt
 
 from rapo.gate.events import Region, decision_key, unpack_decision
-from rapo.gate.fold import UNIT, Fold
+from rapo.gate.ledger import UNIT
+from rapo.gate.parts import Parts, parts_of
 from rapo.gate.state import Report, State
 from rapo.gate.store import Store
 
 Values = dict[str, Any]
 
-MOST_TICKS = 20_000
-"""Ticks of a region's course that are looked at one by one, the newest ones."""
 DECISIONS_SEARCHED = 2000
 """Newest decisions that are searched for those that a region changed."""
 DUE_SEARCHED = 500
@@ -39,20 +38,22 @@ def region_view(state: State, region: Region) -> Values:
 def region_views(state: State, numbers: Sequence[int]) -> list[Values]:
     """Everything about some regions, by their numbers."""
     fold, traffic, config = state.fold, state.traffic, state.config
-    psi, sure = state.psi(), fold.conductance(config)[1]
+    chosen = np.array(numbers, np.int32)
+    psi = dict(zip(chosen.tolist(), state.served(chosen, fold.psi[chosen]).tolist(), strict=True))
     views = []
     for i in numbers:
-        expires = None
+        expires, cell = None, fold.cell(i)
+        agreed = cell["sources"] >= config.min_sources and cell["signals"] >= config.min_signals
         if config.scar_ticks is not None and fold.H[i] > 0:
-            expires = (int(fold.grown[i]) + config.scar_ticks) * config.tick_seconds
+            expires = (int(cell["grown"]) + config.scar_ticks) * config.tick_seconds
         views.append({
             "region": state.regions.names[i],
             "G": float(fold.G[i]),
             "H": float(fold.H[i]),
-            "psi": float(psi[i]),
-            "confirmed": bool(sure[i]),
-            "sources": int(fold.sources[i]),
-            "signals": int(fold.signals[i]),
+            "psi": psi[i],
+            "confirmed": bool(agreed or fold.tick <= cell["confirmed_until"]),
+            "sources": int(cell["sources"]),
+            "signals": int(cell["signals"]),
             "scar_expires_at": expires,
             "override": state.overrides.get(i),
             "allowed": state.allowed.get(i),
@@ -70,14 +71,12 @@ def course(state: State, region: Region, points: int = 300) -> Values:
     Returns:
         `at` (Unix seconds), `G`, `H`, lists of one length; empty if nothing was reported.
     """
-    number = _number(state, region)
-    rows = state.ledger.rows
-    mine = rows["tick"][rows["region"] == number]
-    if not mine.size:
+    first, found = state.fold.course(_number(state, region))
+    if not found.size:
         return {"at": [], "G": [], "H": []}
-    first = max(int(mine[0]) - 1, state.fold.start)
-    ticks = np.unique(np.linspace(first, state.tick, points).astype(np.int64))
-    G, H = _watched(state, number, ticks)
+    start = first - 1  # when nothing had been reported
+    ticks = np.unique(np.linspace(start, state.tick, points).astype(np.int64))
+    G, H = (np.concatenate(([0.0], found[name]))[ticks - start] for name in ("G", "H"))
     seconds = state.config.tick_seconds
     return {"at": [float(t) * seconds for t in ticks], "G": G.tolist(), "H": H.tolist()}
 
@@ -87,16 +86,16 @@ def chain(state: State, store: Store, region: Region, limit: int = 50) -> Values
 
     Returns:
         `region` (its view), `reports` (the newest `limit`, with the trace and the scar that each
-        added), `due` (those that have not counted yet), `course`, and `decisions`: the newest
+        caused), `due` (those that have not counted yet), `course`, and `decisions`: the newest
         that the region changed, with its share before and after.
     """
-    number = _number(state, region)
-    reports = _reports_of(state, number, state.tick)
-    reports.sort(key=lambda r: (-r["tick"], -r["report_id"]))
+    found = parts_of(state.fold, _number(state, region), state.tick)
+    rows = state.ledger.rows[found.rows]
+    newest = np.lexsort((-rows["report"], -rows["tick"]))[:limit]
     return {
         "region": region_view(state, region),
-        "reports": _with_log(store, reports[:limit]),
-        "reports_in_all": len(reports),
+        "reports": _with_log(store, _counted(state, found, newest)),
+        "reports_in_all": int(rows.size),
         "due": _due(state, region, limit),
         "course": course(state, region),
         "decisions": _decisions_of(store, region, limit),
@@ -125,15 +124,15 @@ def explain(state: State, store: Store, decision_id: str, limit: int = 10) -> Va
     regions = []
     for name in gated[:limit]:
         number = state.regions.number(name)
-        because = _reports_of(state, number, body.tick) if number >= 0 else []
-        because.sort(key=lambda r: -r["share"])
+        because = parts_of(state.fold, number, min(body.tick, state.tick))
+        weightiest = np.argsort(-_share(state, because), kind="stable")[:limit]
         regions.append({
             "region": name,
             "psi": moved[name][2],
             "before": moved[name][0],
             "after": moved[name][1],
-            "because_of": _with_log(store, because[:limit]),
-            "reports_in_all": len(because),
+            "because_of": _with_log(store, _counted(state, because, weightiest)),
+            "reports_in_all": int(because.rows.size),
             "override": state.overrides.get(number),
         })  # fmt: skip
     return {
@@ -159,73 +158,34 @@ def _number(state: State, region: Region) -> int:
     return number
 
 
-def _watched(
-    state: State, region: int, ticks: npt.NDArray[np.int64]
-) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
-    """G and H of a region after each of `ticks` (ascending): the fold once more, with stops."""
-    rows = state.ledger.rows.copy()  # the fold notes dG in its rows
-    fold = Fold(state.fold.start)
-    G, H = np.zeros(ticks.size), np.zeros(ticks.size)
-    stops = iter(enumerate(ticks.tolist()))
-    following = next(stops, None)
-    for until, config, act in state.segments():
-        fold.grow(*state.sizes())
-        while following is not None and following[1] <= until:
-            fold.run(rows, following[1], config)
-            G[following[0]], H[following[0]] = fold.G[region], fold.H[region]
-            following = next(stops, None)
-        fold.run(rows, until, config)
-        if act is not None:
-            act.on(fold, config)
-    return G, H
+def _share(state: State, found: Parts) -> npt.NDArray[np.float64]:
+    """Each report's part of what takes psi down, summing to 1."""
+    params = state.config.params
+    weight = params.w_G * found.G + params.w_H * found.H
+    return np.asarray(weight / (weight.sum() or 1.0))
 
 
-def _reports_of(state: State, region: int, until: int) -> list[Values]:
-    """Reports on a region that counted by a tick, with what each added to G and H by then.
-
-    A scar grows by `eta (G - tau)`; each report has the share of that growth that it had in G.
-    """
-    rows = state.ledger.rows
-    mine = rows[(rows["region"] == region) & (rows["tick"] <= until)]
-    if not mine.size:
-        return []
-    last = int(mine["tick"][-1])
-    first = max(int(mine["tick"][0]), until - MOST_TICKS)
-    ticks = np.arange(first - 1, max(until, last) + 1)
-    G, H = _watched(state, region, ticks)
-    delta, keep = state.config.params.delta, 1 - state.config.params.lam
-    grown = np.maximum(0, np.diff(H, prepend=0.0) + (1 - delta) * np.concatenate(([0.0], H[:-1])))
-    before = np.concatenate(([0.0], G[:-1]))
-    rate = np.divide(grown, before, out=np.zeros_like(grown), where=before > 0)
-    onward = np.zeros(ticks.size + 1)  # scar per unit of trace present when a tick begins
-    for i in range(ticks.size - 1, -1, -1):
-        onward[i] = rate[i] + keep * onward[i + 1]
-    index = mine["tick"] - ticks[0] + 1
-    inside = index >= 1
-    dH = np.where(inside, mine["dG"] * onward[np.clip(index, 0, ticks.size)], 0.0)
-    trace = mine["dG"] * keep ** (until - mine["tick"]).astype(float)
-    weight = state.config.params.w_G * trace + state.config.params.w_H * dH
-    total = weight.sum() or 1.0
-    added = zip(mine, dH, trace, weight / total, strict=True)
-    return [_counted(state, *each) for each in added]
-
-
-def _counted(state: State, row: Any, dH: float, trace: float, share: float) -> Values:
-    return {
-        "report_id": int(row["report"]),
-        "source": state.sources.names[row["source"]],
-        "signal": state.signals.names[row["signal"]],
-        "at": float(row["at"]),
-        "tick": int(row["tick"]),
-        "harm_here": float(row["amount"] / UNIT),
-        "exposure": float(row["exposure"] / UNIT),
-        "dG": float(row["dG"]),
-        "dH": float(dH),
-        "G_left": float(trace),
-        "share": float(share),
-        "rolled_back": bool(row["rolled_back"]),
-        "counts": bool(row["use"]),
-    }
+def _counted(state: State, found: Parts, chosen: npt.NDArray[np.intp]) -> list[Values]:
+    """Some reports with what each has caused."""
+    rows, shares = state.ledger.rows[found.rows[chosen]], _share(state, found)
+    return [
+        {
+            "report_id": int(row["report"]),
+            "source": state.sources.names[row["source"]],
+            "signal": state.signals.names[row["signal"]],
+            "at": float(row["at"]),
+            "tick": int(row["tick"]),
+            "harm_here": float(row["amount"] / UNIT),
+            "exposure": float(found.exposure[i]),
+            "dG": float(found.added[i]),
+            "dH": float(found.H[i]),
+            "G_left": float(found.G[i]),
+            "share": float(shares[i]),
+            "rolled_back": bool(row["rolled_back"]),
+            "counts": not row["rolled_back"] and int(row["region"]) not in state.allowed,
+        }
+        for i, row in zip(chosen.tolist(), rows, strict=True)
+    ]
 
 
 def _with_log(store: Store, reports: list[Values]) -> list[Values]:

@@ -6,10 +6,12 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
+from math import sqrt
 from typing import Any
 
 from rapo.core.params import FieldParams
-from rapo.core.validate import truth, whole_number
+from rapo.core.validate import whole_number
+from rapo.gate.events import checked_word
 
 FIXED = ("tick_seconds", "D", "D_max")
 """Settings that give logged ticks their meaning; a gate keeps the ones it was made with."""
@@ -17,12 +19,15 @@ FIXED = ("tick_seconds", "D", "D_max")
 LEAST_PSI_MIN = 1e-6
 """Below, the mass that passes may vanish in rounding."""
 
+MOST_TOPICS = 10_000
+
 _REALS: dict[str, tuple[float, float]] = {  # name: smallest (excluded), largest
     "tick_seconds": (0.0, 1e7),
     "max_harm": (0.0, 1e3),
+    "half_life": (0.0, 1e7),
+    "shrinkage": (0.0, 1e9),
+    "scale": (0.0, 1e6),
     "cap_source": (0.0, 1e6),
-    "cap_region": (0.0, 1e6),
-    "prior_exposures": (0.0, 1e9),
     "unconfirmed_floor": (0.0, 1.0),
     "agree_share": (0.0, 1.0),
     "saturation_psi": (0.0, 1.0),
@@ -58,15 +63,22 @@ class GateConfig:
 
     max_harm: float = 1.0
     """Largest harm of one report; more is refused."""
-    normalise: bool = True
-    """Count harm per exposure, so that a region is not punished for being busy."""
-    prior_exposures: float = 10.0
-    """Exposures added to every region's count before dividing: one report on one exposure is not
-    a harm rate of 1."""
+    base_rate: float = 0.01
+    """Reports per exposure, in (0, 1), that are nothing unusual: harm is what exceeds it."""
+    base_rates: Mapping[str, float] = field(default_factory=dict)
+    """What the rate of a region with this topic is taken to be before anything is known of it;
+    `base_rate` for every other region. A topic alone must not be harm (see below)."""
+    half_life: float = 10_080.0
+    """Ticks in which reports and exposures lose half of their weight."""
+    shrinkage: float = 50.0
+    """Exposures at the prior rate that every region is taken to have had: one report on one
+    exposure is not a rate of 1."""
+    z: float = 1.0
+    """Standard deviations, >= 0, by which a rate must exceed the base rate to be harm."""
+    scale: float = 0.2
+    """Excess over the base rate that is harm 1; more is no more."""
     cap_source: float = 5.0
     """Most harm that one reporter can put into one tick; more is scaled down to it."""
-    cap_region: float = 1.0
-    """Most (normalised) harm that one region can get in one tick."""
 
     min_signals: int = 2
     """Different signals that must agree before a region may scar."""
@@ -109,16 +121,47 @@ class GateConfig:
             object.__setattr__(self, name, float(value))
         for name, least in _WHOLES.items():
             object.__setattr__(self, name, whole_number(name, getattr(self, name), least, 10**9))
-        truth("normalise", self.normalise)
+        self._check_rates()
         if self.scar_ticks is not None:
             whole_number("scar_ticks", self.scar_ticks, 1, 10**9)
         if self.D_max < self.D:
             raise ValueError(f"D_max must be >= D = {self.D}, got {self.D_max}")
 
+    def _check_rates(self) -> None:
+        given = {"z": self.z, "base_rate": self.base_rate}
+        if not isinstance(self.base_rates, Mapping) or len(self.base_rates) > MOST_TOPICS:
+            raise ValueError(
+                f"base_rates must be up to {MOST_TOPICS} topics and their rates, "
+                f"got {self.base_rates!r:.80}"
+            )
+        for topic, rate in self.base_rates.items():
+            given[f"base_rates of {checked_word('a topic of base_rates', topic)!r}"] = rate
+        for name, value in given.items():
+            if isinstance(value, bool) or not isinstance(value, int | float):
+                raise ValueError(f"{name} must be a number, got {value!r}")
+            if not (0 <= value <= 100 if name == "z" else 0 < value < 1):
+                allowed = "[0, 100]" if name == "z" else "(0, 1)"
+                raise ValueError(f"{name} must be in {allowed}, got {value!r}")
+        object.__setattr__(self, "z", float(self.z))
+        object.__setattr__(self, "base_rate", float(self.base_rate))
+        rates = {topic: float(rate) for topic, rate in sorted(self.base_rates.items())}
+        object.__setattr__(self, "base_rates", rates)
+        for topic, rate in rates.items():
+            # with no report left the excess has the sign of this; it must fade, not rest on b_p
+            known = self.shrinkage * rate
+            if rate > self.base_rate and known - self.z * sqrt(known) > (
+                self.shrinkage * self.base_rate
+            ):
+                raise ValueError(
+                    f"base_rates of {topic!r} = {rate:g} would be harm without a single report; "
+                    "lower it, or raise z, or lower shrinkage"
+                )
+
     def to_dict(self) -> dict[str, Any]:
         """As plain values, for the log and for TOML."""
         values = {f.name: getattr(self, f.name) for f in fields(self)}
         values["params"] = self.params.to_dict()
+        values["base_rates"] = dict(self.base_rates)
         return values
 
     @classmethod

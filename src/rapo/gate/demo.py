@@ -39,8 +39,9 @@ LIES, LYING = 500, range(25, 35)
 """Reports of the liar, all on one creator, and the ticks of the return in which they come."""
 START = 1_767_225_600.0
 """Midnight of 1 January 2026, UTC: the story always plays at the same time."""
-CONFIG = GateConfig(D=10, D_max=600)
-"""The gate as it comes, but harm counts after 10 minutes."""
+CONFIG = GateConfig(D=10, D_max=600, base_rate=0.015)
+"""The gate as it comes, but harm counts after 10 minutes, and the usual rate is that of this story:
+two signals, each wrong about one exposure in a hundred, with harm of about 3/4."""
 
 
 @dataclass

@@ -21,6 +21,9 @@ KINDS = (
 """Every kind of event; the log stores its number."""
 NUMBER = {name: number for number, name in enumerate(KINDS)}
 
+LOG_FORMAT = 2
+"""Written into a gate's first event; raised when old settings no longer mean what they meant."""
+
 LONGEST_ID = 200
 """Most characters of a region, source, key, signal, request or decision."""
 

@@ -1,389 +1,374 @@
-"""The fold: what attributed reports make of `G` and `H`, tick by tick, for every region.
+"""The fold: what attributed reports and exposures make of `G` and `H`, region by region.
 
-Harm is a whole number of `UNIT`s: sums are exact, so they do not depend on the order of arrival.
-Only live regions are stepped, with the core's own functions; a region that nothing can change any
-more costs nothing. No closed form is used: every tick is the paper's step.
+No closed form is used: every tick in which something can change is the paper's step.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from rapo.core.fields import next_scar, next_trace, psi_of
-from rapo.core.jit import kernel
+from rapo.gate.cells import CELL, COURSE, PAIR, Book, Cells
 from rapo.gate.config import GateConfig
+from rapo.gate.exposure import Exposure
+from rapo.gate.grow import Links, grown
+from rapo.gate.law import params_of, rates_of
+from rapo.gate.ledger import MOST, NOTHING, ROW, UNIT, Ledger, Rows
+from rapo.gate.steps import advance, clear, serve, wake
 
-UNIT = 2**32
-"""Fixed-point one: harm 1, or the whole of one decision's exposure."""
+__all__ = ["MOST", "ROW", "UNIT", "Change", "Fields", "Fold", "Rows", "Vouch"]
 
-MOST = 2**61
-"""Sums of harm stop here, 500 million: one more report cannot overflow them."""
+FAR = 2**62
+"""A tick that does not come."""
 
-ROUNDS = 1000
-"""Most times that reporters are weighed against each other. With k needed a round takes at least
-1/(k - 1) of what fewer of them claim beyond their limit, so this is enough for k up to about 50;
-where it is not, each counts as if it were alone."""
-
-SETTLED = 20
-"""They are settled once a round takes less than 2**-20 of what each says."""
-
-NEVER = -1
-"""Tick of what has not happened."""
-
-ROW = np.dtype(
-    [
-        ("tick", np.int64),  # at which it counts
-        ("report", np.int64),  # position in the log
-        ("amount", np.int64),  # harm x attribution weight, in UNITs
-        ("exposure", np.int64),  # of the region in the tick of exposure, in UNITs
-        ("at", np.float64),  # Unix seconds, as reported
-        ("region", np.int32),
-        ("source", np.int32),
-        ("signal", np.int32),
-        ("by_source", np.int32),  # number of the pair (region, source)
-        ("by_signal", np.int32),  # number of the pair (region, signal)
-        ("bystander", np.bool_),  # its share is too small to agree with anybody
-        ("rolled_back", np.bool_),
-        ("use", np.bool_),  # neither rolled back nor of a region on the allow-list
-        ("dG", np.float64),  # what it added to the trace
-    ],
-    align=True,
-)
-"""One report's share in one region."""
-
-Rows = npt.NDArray[np.void]
+Slots = npt.NDArray[np.int32]
+Real = npt.NDArray[np.float64]
 
 
-@kernel
-def _fold(
-    rows: Any, at: int, trail: int, tick: int, until: int, G: Any, H: Any, grown: Any, live: Any,
-    is_live: Any, alive: int, sources: Any, signals: Any, last_source: Any, last_signal: Any,
-    confirmed_until: Any, said: Any, exposure: Any, per_source: Any, part: Any, part_tick: Any,
-    voice: Any, heard: Any, allowed: Any, speakers: Any, keep: float, alpha: float,
-    delta: float, eta: float, tau: float, cap_source: float, cap_region: float, prior: float,
-    normalise: bool, min_sources: int, min_signals: int, window: int, lifetime: int,
-) -> tuple[int, int, int]:  # fmt: skip
-    """Step `tick + 1 .. until`; returns the next row, the next row to expire, regions alive."""
-    n = rows.shape[0]
-    while tick < until:
-        if alive == 0:  # nothing to decay: go on where the next report counts
-            following = rows[at].tick if at < n else until
-            tick = min(max(tick, following - 1), until)
-            if tick == until:
-                break
-        tick += 1
-        trail = _expire(rows, trail, tick - window, sources, signals, last_source, last_signal)
-        first = at
-        while at < n and rows[at].tick == tick:
-            if rows[at].use:
-                by = rows[at].source
-                per_source[by] = min(per_source[by] + rows[at].amount, MOST)
-            at += 1
-        for i in range(first, at):
-            row = rows[i]
-            rows[i].dG = 0.0
-            if not row.use or row.amount == 0:
-                continue
-            taken, total = float(row.amount), float(per_source[row.source])
-            if total > cap_source:
-                taken = np.floor(taken * cap_source / total)
-            rows[i].dG = taken  # completed below, once the region's sum is known
-            voice[row.by_source] = min(voice[row.by_source] + np.int64(taken), MOST)
-            heard[row.by_source] = NEVER
-            said[row.region] = min(said[row.region] + np.int64(taken), MOST)
-            exposure[row.region] = max(exposure[row.region], row.exposure)
-            if not row.bystander:
-                if last_source[row.by_source] == NEVER:
-                    sources[row.region] += 1
-                last_source[row.by_source] = tick
-                if last_signal[row.by_signal] == NEVER:
-                    signals[row.region] += 1
-                last_signal[row.by_signal] = tick
-            if not is_live[row.region]:
-                is_live[row.region] = True
-                live[alive] = row.region
-                alive += 1
-        count = 0
-        for i in range(first, at):
-            by = rows[i].by_source
-            if rows[i].dG > 0 and heard[by] == NEVER:
-                heard[by] = voice[by]
-                if part_tick[by] != NEVER:
-                    part[by] *= keep ** float(tick - part_tick[by])
-                part_tick[by] = tick
-                speakers[count] = i
-                count += 1
-        for turn in range(ROUNDS + 1):
-            for j in range(count):
-                by, r = rows[speakers[j]].by_source, rows[speakers[j]].region
-                unit = alpha / (UNIT * _per(exposure[r], prior, normalise))
-                needed = 1 if tick <= confirmed_until[r] else min_sources
-                others = max(keep * G[r] - part[by], 0.0) + unit * float(said[r] - heard[by])
-                allowed[by] = _allowed(voice[by], others, part[by], unit, tau, needed)
-            settled = True
-            for j in range(count):
-                by, r = rows[speakers[j]].by_source, rows[speakers[j]].region
-                if heard[by] - allowed[by] > heard[by] >> SETTLED:
-                    said[r] = NEVER  # weighed again, with all who speak of it
-                    settled = False
-            if settled:
-                break
-            for j in range(count):
-                by, r = rows[speakers[j]].by_source, rows[speakers[j]].region
-                if said[r] == NEVER:
-                    heard[by] = allowed[by]
-                    if turn == ROUNDS:
-                        unit = alpha / (UNIT * _per(exposure[r], prior, normalise))
-                        heard[by] = _allowed(voice[by], 0.0, part[by], unit, tau, min_sources)
-            for j in range(count):
-                said[rows[speakers[j]].region] = 0
-            for j in range(count):
-                by, r = rows[speakers[j]].by_source, rows[speakers[j]].region
-                said[r] = min(said[r] + heard[by], MOST)
-        for i in range(first, at):
-            row = rows[i]
-            by, r = row.by_source, row.region
-            if row.dG > 0:
-                added = _added(heard[by], said[r], exposure[r], alpha, cap_region, prior, normalise)
-                rows[i].dG = added * (row.dG / float(voice[by]))
-            per_source[row.source] = 0
-        for i in range(first, at):
-            by, r = rows[i].by_source, rows[i].region
-            if voice[by] > 0:  # once for each pair
-                part[by] += _added(
-                    heard[by], said[r], exposure[r], alpha, cap_region, prior, normalise
-                )
-                voice[by] = 0
-        kept = 0
-        for j in range(alive):
-            r = live[j]
-            trace, scar = G[r], H[r]
-            sure = sources[r] >= min_sources and signals[r] >= min_signals
-            sure = sure or tick <= confirmed_until[r]
-            H[r] = next_scar(scar, trace, delta, eta if sure else 0.0, tau)
-            if sure and eta > 0 and trace > tau:
-                grown[r] = tick
-            if lifetime > 0 and H[r] > 0 and tick - grown[r] >= lifetime:
-                H[r] = 0.0
-            harm = _harm(float(said[r]), exposure[r], cap_region, prior, normalise)
-            G[r] = next_trace(trace, alpha * harm, keep)
-            said[r] = 0
-            exposure[r] = 0
-            if G[r] > 0 or (H[r] > 0 and (delta < 1 or lifetime > 0)):
-                live[kept] = r
-                kept += 1
-            else:
-                is_live[r] = False
-        alive = kept
-    # what expires while nothing lives: a later tick must not find it counted
-    trail = _expire(rows, trail, until - window, sources, signals, last_source, last_signal)
-    return at, trail, alive
+class Change(NamedTuple):
+    """Settings in force from the tick after `tick` on."""
+
+    tick: int
+    config: GateConfig
 
 
-@kernel
-def _expire(
-    rows: Any, trail: int, until: int, sources: Any, signals: Any, last_source: Any,
-    last_signal: Any,
-) -> int:  # fmt: skip
-    """Forget agreement of reports up to the tick `until`; returns the next row to expire."""
-    while trail < rows.shape[0] and rows[trail].tick <= until:
-        row = rows[trail]
-        if row.use and not row.bystander:
-            if last_source[row.by_source] == row.tick:
-                last_source[row.by_source] = NEVER
-                sources[row.region] -= 1
-            if last_signal[row.by_signal] == row.tick:
-                last_signal[row.by_signal] = NEVER
-                signals[row.region] -= 1
-        trail += 1
-    return trail
+class Vouch(NamedTuple):
+    """A reviewer's word for a region, from the tick after `tick` up to `until`."""
+
+    tick: int
+    region: int
+    until: int
+    report: int = 0
+    """The report that was vouched for, 0 for the region itself; void once the report is gone."""
 
 
-@kernel
-def _settle(part: Any, part_tick: Any, tick: int, keep: float) -> None:
-    """Bring reporters' parts of traces up to a tick."""
-    for by in range(part.size):
-        if part_tick[by] != NEVER:
-            part[by] *= keep ** float(tick - part_tick[by])
-            part_tick[by] = tick
+class Fields(NamedTuple):
+    """Fields of some regions; arrays of one length."""
 
-
-@kernel
-def _per(exposed: int, prior: float, normalise: bool) -> float:
-    """What harm is divided by: the exposures of a region, with the prior; or nothing."""
-    return exposed / UNIT + prior if normalise else 1.0
-
-
-@kernel
-def _harm(total: float, exposed: int, cap: float, prior: float, normalise: bool) -> float:
-    """Harm of a region in a tick from its sum in UNITs: a rate per exposure, or the sum."""
-    return float(min(total / UNIT / _per(exposed, prior, normalise), cap))
-
-
-@kernel
-def _added(
-    heard: int, total: int, exposed: int, alpha: float, cap: float, prior: float, normalise: bool
-) -> float:
-    """Trace that one reporter adds to a region in a tick in which `total` UNITs count."""
-    if total == 0:
-        return 0.0
-    harm: float = _harm(float(total), exposed, cap, prior, normalise)
-    return alpha * harm * (heard / total)
-
-
-@kernel
-def _allowed(
-    voice: int, others: float, part: float, unit: float, tau: float, reporters: int
-) -> int:
-    """How much of a reporter's harm in a region and tick may count, in UNITs.
-
-    With k reporters needed, one reporter's part of the trace is at most 1/k of it, or tau / k:
-    what carries a region over the threshold must come from k of them, however long ago and
-    however faintly others agreed. A reviewer's word lifts the limit.
-
-    Args:
-        voice: what the reporter said, in UNITs.
-        others: the trace without this reporter.
-        part: the reporter's part of the trace so far.
-        unit: trace that one UNIT adds.
-        tau: threshold of scarring.
-        reporters: k; with 1 there is no limit.
-    """
-    if reporters < 2 or unit <= 0:
-        return voice
-    most = max(tau / reporters, others / (reporters - 1))
-    if part + unit * float(voice) <= most:
-        return voice
-    return int(np.floor(max(most - part, 0.0) / unit))
-
-
-@kernel
-def _psi(
-    tick: int, G: Any, H: Any, sources: Any, signals: Any, confirmed_until: Any, min_sources: int,
-    min_signals: int, w_G: float, w_H: float, psi_min: float, floor: float, out: Any, sure_out: Any,
-) -> None:  # fmt: skip
-    """Psi of every region; the trace of an unconfirmed one takes it down by `floor` at most."""
-    for r in range(G.size):
-        sure = sources[r] >= min_sources and signals[r] >= min_signals
-        sure = sure or tick <= confirmed_until[r]
-        value = psi_of(G[r], H[r], w_G, w_H, psi_min)
-        if not sure:
-            value = max(value, floor * psi_of(0.0, H[r], w_G, w_H, psi_min), psi_min)
-        out[r] = value
-        sure_out[r] = sure
+    regions: npt.NDArray[np.int32]
+    G: Real
+    H: Real
+    psi: Real
 
 
 class Fold:
-    """The fields of all regions at a tick, and what is needed to go on from there.
+    """The fields of all regions at a tick, and what is needed to go on from there, or again.
 
-    Arrays have one element per region unless said otherwise and grow with the registry.
+    Arrays have one element per region unless said otherwise; there may be more than regions.
+
+    Args:
+        tick: at which nothing has been reported.
+        config: settings from there on.
     """
 
-    def __init__(self, tick: int) -> None:
-        self.start = tick
-        self.tick = tick
-        self.at = 0
-        """Rows that have counted."""
-        self.trail = 0
-        """Rows whose agreement has expired."""
-        self.alive = 0
+    def __init__(self, tick: int, config: GateConfig) -> None:
+        self.start = self.tick = tick
+        self.changes = [Change(tick, config)]
+        self.vouches: list[Vouch] = []
+        self.ledger = Ledger()
+        self.exposure = Exposure()
         self.G = np.zeros(0)
         self.H = np.zeros(0)
-        self.grown = np.zeros(0, np.int64)
-        """Tick in which the scar last grew."""
-        self.confirmed_until = np.zeros(0, np.int64)
-        """Tick until which a reviewer's confirmation holds."""
-        self.sources = np.zeros(0, np.int32)
-        """Different reporters within the window."""
-        self.signals = np.zeros(0, np.int32)
-        self._live = np.zeros(0, np.int32)
-        self._is_live = np.zeros(0, np.bool_)
-        self._said = np.zeros(0, np.int64)
-        self._exposure = np.zeros(0, np.int64)
-        self._per_source = np.zeros(0, np.int64)  # (sources,)
-        self._last_source = np.zeros(0, np.int64)  # (pairs,)
-        self._last_signal = np.zeros(0, np.int64)  # (pairs,)
-        self._part = np.zeros(0)  # (pairs,), a reporter's part of a region's trace
-        self._part_tick = np.zeros(0, np.int64)  # (pairs,), when it was that
-        self._voice = np.zeros(0, np.int64)  # (pairs,), within a tick
-        self._heard = np.zeros(0, np.int64)  # (pairs,), within a tick
-        self._allowed = np.zeros(0, np.int64)  # (pairs,), within a tick
-        self._speakers = np.zeros(0, np.int64)  # (pairs,), within a tick
+        self.psi = np.ones(0)
+        """Conductance by the fields alone."""
+        self.topic = np.zeros(0, np.int32)
+        """Counts from 1; 0 for none."""
+        self.topics: dict[str, int] = {}
+        """Number of each topic that a region ever had."""
+        self.f = Cells(np.zeros(0, CELL), np.zeros(0, PAIR), np.zeros(0, np.int64))
+        self.free = np.zeros(0, np.bool_)
+        """Per slot, whether it is on the allow-list."""
+        self.live: Slots = np.zeros(0, np.int32)
+        """Slots that time alone changes."""
+        self._new: list[Slots] = []
+        """Slots with rows that have not counted."""
+        self._vouched = Links(), np.zeros(0, np.int64), np.zeros(0, np.int64)
 
-    def grow(self, regions: int, sources: int, by_source: int, by_signal: int) -> None:
-        """Make room; new elements are those of a region that nobody reported."""
-        if regions > self.G.size:
-            size = max(regions, 2 * self.G.size)
-            for name in ("G", "H", "sources", "signals", "_live", "_is_live", "_said",
-                         "_exposure"):  # fmt: skip
-                setattr(self, name, _grown(getattr(self, name), size, 0))
-            for name in ("grown", "confirmed_until"):
-                setattr(self, name, _grown(getattr(self, name), size, NEVER))
-        for name, count, fill in (
-            ("_per_source", sources, 0),
-            ("_last_source", by_source, NEVER),
-            ("_part", by_source, 0),
-            ("_part_tick", by_source, NEVER),
-            ("_voice", by_source, 0),
-            ("_heard", by_source, 0),
-            ("_allowed", by_source, 0),
-            ("_speakers", by_source, 0),
-            ("_last_signal", by_signal, NEVER),
-        ):
-            array = getattr(self, name)
-            if count > array.size:
-                setattr(self, name, _grown(array, max(count, 2 * array.size), fill))
+    @property
+    def config(self) -> GateConfig:
+        """Settings in force."""
+        return self.changes[-1].config
 
-    def confirm(self, regions: Iterable[int], until: int) -> None:
-        """A reviewer's word for regions, up to a tick."""
-        for region in regions:
-            self.confirmed_until[region] = max(self.confirmed_until[region], until)
+    @property
+    def alive(self) -> int:
+        """How many regions time alone changes."""
+        return int(self.live.size)
 
-    def wake(self, keep: float) -> None:
-        """Get ready for new settings.
+    def cell(self, region: int) -> Any:
+        """Everything about a region; zeros if it was never reported."""
+        slot = self.ledger.slot(region)
+        return self.f.cells[slot] if slot != NOTHING else np.zeros((), CELL)
 
-        Every region that has a field is stepped again, since a resting scar may now decay; and
-        reporters' parts decay with `keep`, the old 1 - lambda, up to here.
+    def grow(self, regions: int) -> None:
+        """Make room for regions; new ones were never reported."""
+        self.G, self.H = grown(self.G, regions, 0), grown(self.H, regions, 0)
+        self.psi, self.topic = grown(self.psi, regions, 1), grown(self.topic, regions, 0)
+        self.exposure.grow(regions)
+
+    # --- what happens
+
+    def expose(self, of: int, tick: int) -> None:
+        """Count the exposure of the tick `of` in `tick`."""
+        self.exposure.settle(of, tick, params_of(self.config), self.ledger.slot_of)
+
+    def count(self, rows: Rows) -> None:
+        """Take in rows, none of a tick that has been folded; `run` then counts them."""
+        if rows.size:
+            self._seat(rows["region"])
+            self.ledger.append(rows, self.config.cap_source)
+            self._room()
+            self._new.append(self.ledger.slots_of(rows["region"]))
+
+    def run(self, until: int) -> None:
+        """Go on to the tick `until`; everything due by then has been taken in."""
+        if until > self.tick:
+            slots = np.unique(np.concatenate([self.live, *self._new]))
+            self._new = []
+            self.tick = until
+            self._advance(slots, until, self.f, self._book(), self.free, len(self.changes) - 1)
+            self._publish(slots)
+
+    def configure(self, config: GateConfig) -> None:
+        """New settings from the next tick on."""
+        before, after = params_of(self.config), params_of(config)
+        if (before.fade, before.shrinkage) != (after.fade, after.shrinkage):
+            regions = self.ledger.regions
+            self.exposure.change(self.tick, before, after, regions, self.ledger.slot_of)
+        everyone = np.arange(self.ledger.slots, dtype=np.int32)
+        wake(everyone, self.tick, self.f, self._book(), before)
+        self.changes.append(Change(self.tick, config))
+        self._publish(everyone)
+
+    def vouch(self, vouches: Iterable[Vouch]) -> None:
+        """A reviewer's word, given in the present tick."""
+        new = list(vouches)
+        self._seat(np.array([v.region for v in new], np.int32))
+        self._room()
+        self.vouches += new
+        self._vouched = self._linked(self.vouches)
+        slots = self.ledger.slots_of(np.array([v.region for v in new], np.int32))
+        self._advance(slots, self.tick, self.f, self._book(), self.free, len(self.changes) - 1)
+        self._publish(slots)
+
+    def set_free(self, region: int, free: bool) -> None:
+        """Put a region on the allow-list, or take it off; `again` then folds it."""
+        self._seat(np.array([region], np.int32))
+        self._room()
+        self.free[self.ledger.slot(region)] = free
+
+    def label(self, topics: dict[int, str | None]) -> npt.NDArray[np.int32]:
+        """Give regions topics; returns those that must be folded `again` for that."""
+        numbers = _numbered(self.topics, topics)
+        rates = [rates_of(change.config, self.topics) for change in self.changes]
+        moved = []
+        for region, now in numbers.items():
+            before, slot = int(self.topic[region]), self.ledger.slot(region)
+            self.topic[region] = now
+            if slot != NOTHING:
+                self.f.cells["topic"][slot] = now
+                moved += [region] if any(r[before] != r[now] for r in rates) else []
+        return np.array(moved, np.int32)
+
+    # --- the same again
+
+    def again(self, regions: npt.NDArray[Any]) -> None:
+        """Fold regions again from their first report: what no longer counts never did."""
+        slots = self.ledger.slots_of(regions)
+        book = self._book()
+        clear(slots, self.f, book)
+        self._replay(slots, self.f, book, self.free, self.tick)
+        self._publish(slots)
+
+    def restore(self, ledger: Ledger, regions: npt.NDArray[Any], vouches: list[Vouch]) -> None:
+        """Take over a ledger that was kept, the regions of its slots, and whose word holds."""
+        self.ledger = ledger
+        ledger.seat(regions)
+        ledger.link(0)
+        start = 0
+        for until, cap in self.caps():
+            end = int(np.searchsorted(ledger.rows["tick"], until, "right"))
+            ledger.capped(ledger.rows["rolled_back"], ledger.taken, start, end, cap)
+            start = end
+        self.vouches, self._vouched = vouches, self._linked(vouches)
+        self._room()
+
+    def all_again(self) -> None:
+        """Fold every region again."""
+        self.again(self.ledger.regions)
+
+    def caps(self) -> list[tuple[int, float]]:
+        """Up to which tick which cap per reporter holds."""
+        ends = [*(change.tick for change in self.changes[1:]), FAR]
+        return [(e, c.config.cap_source) for e, c in zip(ends, self.changes, strict=True)]
+
+    def drop(self, gone: set[int]) -> npt.NDArray[np.int32]:
+        """Forget the word given for reports that are gone; returns the regions concerned."""
+        dropped = [v.region for v in self.vouches if v.report in gone]
+        if dropped:
+            self.vouches = [v for v in self.vouches if v.report not in gone]
+            self._vouched = self._linked(self.vouches)
+        return np.array(dropped, np.int32)
+
+    def would_be(
+        self,
+        regions: npt.NDArray[Any],
+        *,
+        taken: npt.NDArray[np.int64] | None = None,
+        vouches: Sequence[Vouch] | None = None,
+        free: bool | None = None,
+        topics: dict[int, str | None] | None = None,
+    ) -> Fields:
+        """Fields of regions as they would be; nothing is changed.
+
+        Args:
+            regions: which; those that were never reported are left out.
+            taken: what would count of each row.
+            vouches: whose word would hold.
+            free: whether they would be on the allow-list.
+            topics: their topics by region.
         """
-        _settle(self._part, self._part_tick, self.tick, keep)
-        awake = np.flatnonzero((self.G > 0) | (self.H > 0))
-        self._is_live[:] = False
-        self._is_live[awake] = True
-        self._live[: awake.size] = awake
-        self.alive = awake.size
+        slots, names = self.ledger.slots_of(regions), dict(self.topics)
+        f = self._fresh(slots)
+        for region, topic in _numbered(names, topics or {}).items():
+            if self.ledger.slot(region) != NOTHING:
+                f.cells["topic"][self.ledger.slot(region)] = topic
+        kept = self.free if free is None else np.full(self.free.size, free)
+        self._replay(slots, f, self._book(taken, vouches), kept, self.tick, names=names)
+        return self._fields(slots, f, self.config)
 
-    def run(self, rows: Rows, until: int, config: GateConfig) -> None:
-        """Go on to the tick `until`; `rows` are sorted by tick and hold everything due by then."""
-        p = config.params
-        self.at, self.trail, self.alive = _fold(
-            rows, self.at, self.trail, self.tick, until, self.G, self.H, self.grown, self._live,
-            self._is_live, self.alive, self.sources, self.signals, self._last_source,
-            self._last_signal, self.confirmed_until, self._said, self._exposure,
-            self._per_source, self._part, self._part_tick, self._voice, self._heard, self._allowed,
-            self._speakers, 1 - p.lam, p.alpha, p.delta, p.eta, p.tau,
-            config.cap_source * UNIT, config.cap_region, config.prior_exposures, config.normalise,
-            config.min_sources, config.min_signals, config.confirm_ticks, config.scar_ticks or 0,
-        )  # fmt: skip
-        self.tick = max(self.tick, until)
+    def under(self, config: GateConfig) -> Fields:
+        """Fields of every reported region as other settings would show them now."""
+        return self._fields(np.arange(self.ledger.slots, dtype=np.int32), self.f, config)
 
-    def conductance(self, config: GateConfig) -> tuple[npt.NDArray[np.float64], npt.NDArray[Any]]:
-        """Psi of every region, and whether it is confirmed."""
-        p = config.params
+    def now(self, regions: npt.NDArray[Any]) -> Fields:
+        """Fields of regions."""
+        given = regions.astype(np.int32)
+        return Fields(given, self.G[given], self.H[given], self.psi[given])
+
+    def course(self, region: int, until: int | None = None) -> tuple[int, npt.NDArray[np.void]]:
+        """A region from the tick of its first report on: that tick, and `COURSE` per tick."""
+        end, slot = self.tick if until is None else until, self.ledger.slot(region)
+        first = self.first_tick(region)
+        if first is None or first > end:
+            return end, np.zeros(0, COURSE)
+        slots, course = np.array([slot], np.int32), np.zeros(end - first + 1, COURSE)
+        self._replay(slots, self._fresh(slots), self._book(), self.free, end, course, first)
+        return first, course
+
+    def first_tick(self, region: int) -> int | None:
+        """Tick of the first report on a region, counted or not."""
+        slot = self.ledger.slot(region)
+        item = 0 if slot == NOTHING else int(self.ledger.links.first[slot])
+        return int(self.ledger.rows["tick"][item - 1]) if item else None
+
+    # --- what is served
+
+    def conductance(self, config: GateConfig | None = None) -> tuple[Real, npt.NDArray[np.bool_]]:
+        """Psi of every region, and whether it is confirmed, by the settings in force or others."""
+        everyone = np.arange(self.ledger.slots, dtype=np.int32)
         psi, sure = np.ones(self.G.size), np.zeros(self.G.size, np.bool_)
-        _psi(
-            self.tick, self.G, self.H, self.sources, self.signals, self.confirmed_until,
-            config.min_sources, config.min_signals, p.w_G, p.w_H, p.psi_min,
-            config.unconfirmed_floor, psi, sure,
-        )  # fmt: skip
+        found = np.ones(everyone.size), np.zeros(everyone.size, np.bool_)
+        serve(everyone, self.tick, self.f, params_of(config or self.config), *found)
+        psi[self.ledger.regions], sure[self.ledger.regions] = found
         return psi, sure
 
+    # --- how
 
-def _grown(array: npt.NDArray[Any], size: int, fill: int) -> npt.NDArray[Any]:
-    """A longer copy; arrays handed out before stay as they were."""
-    longer = np.full(size, fill, array.dtype)
-    longer[: array.size] = array
-    return longer
+    def _seat(self, regions: npt.NDArray[Any]) -> None:
+        """Give regions a slot, from where on their exposures are kept."""
+        new = self.ledger.seat(regions)
+        self.exposure.follow(self.ledger.regions[new], self.ledger.slot_of)
+        if new.size:
+            self._room()
+            self.f.cells["topic"][new] = self.topic[self.ledger.regions[new]]
+
+    def _room(self) -> None:
+        """Make room for slots and pairs."""
+        slots, (by_source, by_signal) = self.ledger.slots, self.ledger.pairs
+        f = self.f
+        self.f = Cells(
+            grown(f.cells, slots, 0), grown(f.pairs, by_source, 0), grown(f.says, by_signal, 0)
+        )
+        self.free = grown(self.free, slots, 0)
+        self.ledger.links.room(slots, 0)
+        self.ledger.pair_links.room(slots, 0)
+        self.exposure.links.room(slots, 0)
+        self._vouched[0].room(slots, 0)
+
+    def _fresh(self, slots: Slots) -> Cells:
+        """Cells to try things on; only those of `slots` are ready."""
+        cells, pairs, says = self.f
+        f = Cells(np.zeros(cells.size, CELL), np.zeros(pairs.size, PAIR), np.zeros_like(says))
+        f.cells["topic"][slots] = self.f.cells["topic"][slots]
+        return f
+
+    def _linked(
+        self, vouches: Sequence[Vouch]
+    ) -> tuple[Links, npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+        """Confirmations of regions that have a slot, linked."""
+        links, seated = Links(), [v for v in vouches if self.ledger.slot(v.region) != NOTHING]
+        slots = np.array([self.ledger.slot(v.region) for v in seated], np.int64)
+        links.append(slots, self.ledger.slots, 0)
+        tick = np.array([v.tick for v in seated], np.int64)
+        return links, tick, np.array([v.until for v in seated], np.int64)
+
+    def _book(
+        self,
+        taken: npt.NDArray[np.int64] | None = None,
+        vouches: Sequence[Vouch] | None = None,
+    ) -> Book:
+        rows, breaks = self.ledger, self.exposure
+        links, tick, until = self._vouched if vouches is None else self._linked(vouches)
+        return Book(
+            rows.rows, rows.taken if taken is None else taken, rows.links.first, rows.links.next,
+            rows.pair_links.first, rows.pair_links.next, breaks.break_tick, breaks.break_E,
+            breaks.links.first, breaks.links.next, tick, until, links.first, links.next,
+        )  # fmt: skip
+
+    def _advance(
+        self, slots: Slots, until: int, f: Cells, book: Book, free: npt.NDArray[np.bool_],
+        change: int, course: npt.NDArray[np.void] | None = None, first: int = FAR,
+        names: dict[str, int] | None = None,
+    ) -> None:  # fmt: skip
+        """Step cells under the settings of a change."""
+        config = self.changes[change].config
+        written = np.zeros(0, COURSE) if course is None else course
+        rates = rates_of(config, self.topics if names is None else names)
+        advance(slots, until, f, book, free, rates, params_of(config), written, first)
+
+    def _replay(
+        self, slots: Slots, f: Cells, book: Book, free: npt.NDArray[np.bool_], until: int,
+        course: npt.NDArray[np.void] | None = None, first: int = FAR,
+        names: dict[str, int] | None = None,
+    ) -> None:  # fmt: skip
+        """Step cells from the beginning through all changes of settings."""
+        for i, (_, config) in enumerate(self.changes):
+            last = i + 1 == len(self.changes)
+            end = until if last else min(until, self.changes[i + 1].tick)
+            self._advance(slots, end, f, book, free, i, course, first, names)
+            if last or self.changes[i + 1].tick > until:
+                return
+            wake(slots, end, f, book, params_of(config))
+
+    def _fields(self, slots: Slots, f: Cells, config: GateConfig) -> Fields:
+        psi, sure = np.ones(slots.size), np.zeros(slots.size, np.bool_)
+        serve(slots, self.tick, f, params_of(config), psi, sure)
+        return Fields(self.ledger.regions[slots], f.cells["G"][slots], f.cells["H"][slots], psi)
+
+    def _publish(self, slots: Slots) -> None:
+        """Show what became of cells."""
+        regions, G, H, psi = self._fields(slots, self.f, self.config)
+        self.G[regions], self.H[regions], self.psi[regions] = G, H, psi
+        still = self.live[~np.isin(self.live, slots)]
+        self.live = np.concatenate((still, slots[self.f.cells["live"][slots]]))
+
+
+def _numbered(names: dict[str, int], topics: Mapping[int, str | None]) -> dict[int, int]:
+    """Number of each region's topic, 0 for none; new names are added."""
+    return {
+        region: 0 if topic is None else names.setdefault(topic, len(names) + 1)
+        for region, topic in topics.items()
+    }

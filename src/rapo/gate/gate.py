@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from rapo.gate.config import GateConfig
 from rapo.gate.events import (
+    LOG_FORMAT,
     DecisionBody,
     Draft,
     Event,
@@ -321,8 +322,8 @@ def _found(store: Store, config: GateConfig, now: float) -> None:
     """Write a new gate's first event."""
     created = {"at": now, "tick": floor(now / config.tick_seconds), "id": secrets.token_hex(8)}
     body = packed({
-        "created": created, "config": config.to_dict(), "mode": "shadow", "percent": 100.0,
-        "reason": "created", "by": "program",
+        "created": created, "format": LOG_FORMAT, "config": config.to_dict(), "mode": "shadow",
+        "percent": 100.0, "reason": "created", "by": "program",
     })  # fmt: skip
     with store.appending() as log:
         if not list(log.tail(0)):  # another replica may have been faster

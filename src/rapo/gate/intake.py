@@ -16,6 +16,7 @@ from rapo.gate.events import (
     checked_word,
     decision_key,
     digest_of,
+    exposure_key,
     packed,
     report_key,
     unpack_decision,
@@ -33,7 +34,8 @@ MOST_REGIONS = 1000
 class HarmReport:
     """Somebody says that harm was done.
 
-    It names the decision that exposed people to it, or the regions themselves.
+    It names the decision that exposed people to it, the regions themselves, or both: then harm
+    goes to those regions alone, which must be among what the decision showed.
     """
 
     source: str
@@ -118,11 +120,11 @@ def check(report: HarmReport, config: GateConfig, now: float) -> Checked:
     values: dict[str, Any] = {
         "source": source, "key": key, "harm": harm, "signal": signal, "at": at,
     }  # fmt: skip
-    if (report.decision_id is None) == (report.regions is None):
-        raise ValueError("a report names a decision_id or regions, one of the two")
+    if report.decision_id is None and report.regions is None:
+        raise ValueError("a report names a decision_id, regions, or both; it got neither")
     if report.decision_id is not None:
         values["decision_id"] = checked_word("decision_id", report.decision_id)
-    else:
+    if report.regions is not None:
         values["regions"] = _regions(report.regions)
     body = packed(values)
     return Checked(report, report_key(source, key), digest_of(body), values, body)
@@ -165,8 +167,7 @@ def take_in(
     sound = [c for c in checked if isinstance(c, Checked)]
     known = log.find(list(dict.fromkeys(c.key for c in sound)))
     named = {c.values["decision_id"] for c in sound if "decision_id" in c.values}
-    decisions = log.find([decision_key(d) for d in named])
-    ticks = {key: unpack_decision(event.body).tick for key, event in decisions.items()}
+    made = _made(log.find([*map(decision_key, named), *map(exposure_key, named)]), named)
     drafts: dict[str, Draft] = {}
     waits: dict[str, str] = {}
     results: list[ReportResult | Checked] = []
@@ -180,7 +181,7 @@ def take_in(
             results.append(item if same else _conflict(item))
             continue
         try:
-            tick = _tick(item.values, ticks, state.config, now)
+            tick = _tick(item.values, made, state.config, now)
         except ValueError as error:
             results.append(refused(str(error)))
             continue
@@ -206,16 +207,33 @@ def take_in(
     return answers, events
 
 
-def _tick(values: dict[str, Any], ticks: dict[str, int], config: GateConfig, now: float) -> int:
-    """Tick of the exposure that a report is about."""
+def _made(found: dict[str, Event], named: set[str]) -> dict[str, tuple[int, set[Region]]]:
+    """Tick of each decision that is there, and what it showed: its candidates if nobody told."""
+    made: dict[str, tuple[int, set[Region]]] = {}
+    for name in named:
+        event, exposure = found.get(decision_key(name)), found.get(exposure_key(name))
+        if event is not None:
+            body = unpack_decision(event.body)
+            made[name] = body.tick, set(exposure.data()["shown"] if exposure else body.ids())
+    return made
+
+
+def _tick(
+    values: dict[str, Any], made: dict[str, tuple[int, set[Region]]], config: GateConfig, now: float
+) -> int:
+    """Tick of the exposure that a report is about; `made` is what `_made` found."""
     if "decision_id" not in values:
         return floor(float(values["at"]) / config.tick_seconds)
-    tick = ticks.get(decision_key(values["decision_id"]))
-    if tick is None:
-        raise ValueError(f"decision_id {values['decision_id']!r} is of no decision of this gate")
+    name = values["decision_id"]
+    if name not in made:
+        raise ValueError(f"decision_id {name!r} is of no decision of this gate")
+    tick, shown = made[name]
     age = floor(now / config.tick_seconds) - tick
     if age > config.D_max:
         raise ValueError(f"the decision is {age} ticks old; D_max allows {config.D_max}")
+    foreign = [region for region in values.get("regions", ()) if region not in shown]
+    if foreign:
+        raise ValueError(f"region {foreign[0]!r} was not shown with decision {name!r}")
     return tick
 
 

@@ -1,40 +1,112 @@
-"""The ledger: every report's share in every region, in the order in which it counts."""
+"""The ledger: every report's share in every region, in the order in which it counts.
+
+Harm is a whole number of `UNIT`s: sums are exact, so they do not depend on the order of arrival.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from rapo.gate.fold import ROW, Rows
+from rapo.core.jit import kernel
+from rapo.gate.grow import Links, grown
+
+UNIT = 2**32
+"""Fixed-point one: harm 1, or the whole of one decision's exposure."""
+
+MOST = 2**61
+"""Sums of harm stop here, 500 million: one more report cannot overflow them."""
+
+NOTHING = -1
+"""`taken` of a report that was rolled back."""
+
+ROW = np.dtype(
+    [
+        ("tick", np.int64),  # at which it counts
+        ("report", np.int64),  # position in the log
+        ("amount", np.int64),  # harm x attribution weight, in UNITs
+        ("at", np.float64),  # Unix seconds, as reported
+        ("region", np.int32),
+        ("source", np.int32),
+        ("signal", np.int32),
+        ("by_source", np.int32),  # number of the pair (region, source)
+        ("by_signal", np.int32),  # number of the pair (region, signal)
+        ("bystander", np.bool_),  # its share is too small to agree with anybody
+        ("rolled_back", np.bool_),
+    ],
+    align=True,
+)
+"""One report's share in one region."""
+
+Rows = npt.NDArray[np.void]
+Whole = npt.NDArray[np.int64]
+Caps = Sequence[tuple[int, float]]
+
+
+@kernel
+def _cap(rows: Any, gone: Any, first: int, last: int, cap: float, sums: Any, taken: Any) -> None:
+    """What counts of rows `first` to `last`, in UNITs, after the cap per reporter and tick."""
+    start = first
+    while start < last:
+        end = start
+        while end < last and rows[end].tick == rows[start].tick:
+            if not gone[end]:
+                source = rows[end].source
+                sums[source] = min(sums[source] + rows[end].amount, MOST)
+            end += 1
+        for i in range(start, end):
+            amount, total = rows[i].amount, float(sums[rows[i].source])
+            if gone[i]:
+                taken[i] = NOTHING
+            elif total > cap:
+                taken[i] = np.int64(np.floor(float(amount) * cap / total))
+            else:
+                taken[i] = amount
+        for i in range(start, end):
+            sums[rows[i].source] = 0
+        start = end
 
 
 class Ledger:
-    """A growing array of `ROW`s, sorted by tick, with the pairs that agreement is counted by."""
+    """A growing array of `ROW`s, sorted by tick, linked region by region.
+
+    Regions that have rows, or were vouched for, have a slot: a small number of their own.
+    """
 
     def __init__(self, rows: Rows | None = None) -> None:
-        self._rows: Rows = np.zeros(1024, ROW) if rows is None else rows.copy()
-        self._size = 0 if rows is None else rows.size
-        self.kept = self._size
+        self._rows: Rows = np.zeros(1024, ROW)
+        self._taken = np.zeros(1024, np.int64)
+        self._size = 0
+        self.kept = 0
         """Rows that a snapshot has and that have not changed since."""
         self._by_source: dict[int, int] = {}
         self._by_signal: dict[int, int] = {}
+        self.slot_of = np.full(0, NOTHING, np.int32)
+        """By region, NOTHING where it has none."""
+        self._region = np.zeros(16, np.int32)
+        self.slots = 0
+        self._linked = 0  # pairs
+        self.links = Links()
+        """The rows of each slot."""
+        self.pair_links = Links()
+        """Its pairs with reporters."""
         if rows is not None:
-            for pairs, other, column in (
-                (self._by_source, "source", "by_source"),
-                (self._by_signal, "signal", "by_signal"),
-            ):
-                keys = _pair(rows["region"], rows[other])
-                values, first = np.unique(keys, return_index=True)
-                pairs.update(zip(values.tolist(), rows[column][first].tolist(), strict=True))
+            self._adopt(rows)
 
-    def copy(self) -> Ledger:
-        """A ledger of its own with the same rows; quicker than numbering their pairs again."""
-        other = Ledger()
-        other._rows, other._size, other.kept = self.rows.copy(), self._size, self.kept
-        other._by_source, other._by_signal = self._by_source.copy(), self._by_signal.copy()
-        return other
+    def _adopt(self, rows: Rows) -> None:
+        """Take over rows that have been in a ledger; slots follow (`seat`), then `link`."""
+        self._rows, self._size, self.kept = rows.copy(), rows.size, rows.size
+        self._taken = np.zeros(rows.size, np.int64)
+        for pairs, other, column in (
+            (self._by_source, "source", "by_source"),
+            (self._by_signal, "signal", "by_signal"),
+        ):
+            keys = _pair(rows["region"], rows[other])
+            values, first = np.unique(keys, return_index=True)
+            pairs.update(zip(values.tolist(), rows[column][first].tolist(), strict=True))
 
     def __len__(self) -> int:
         return self._size
@@ -45,26 +117,106 @@ class Ledger:
         return self._rows[: self._size]
 
     @property
+    def taken(self) -> Whole:
+        """What counts of each row, in UNITs; NOTHING if it was rolled back. A view."""
+        return self._taken[: self._size]
+
+    @property
     def pairs(self) -> tuple[int, int]:
         """Pairs of (region, source) and of (region, signal) so far."""
         return len(self._by_source), len(self._by_signal)
 
-    def append(self, rows: Rows) -> None:
-        """Add rows that count no earlier than those there; numbers their pairs."""
+    @property
+    def regions(self) -> npt.NDArray[np.int32]:
+        """Region of each slot; a view."""
+        return self._region[: self.slots]
+
+    def slot(self, region: int) -> int:
+        """Slot of a region, NOTHING if it has none."""
+        return int(self.slot_of[region]) if 0 <= region < self.slot_of.size else NOTHING
+
+    def slots_of(self, regions: npt.NDArray[Any]) -> npt.NDArray[np.int32]:
+        """Slots of regions that have one, in ascending order of the slot; each once."""
+        known = np.unique(regions[regions < self.slot_of.size])
+        found = np.unique(self.slot_of[known])
+        return np.asarray(found[found != NOTHING], np.int32)
+
+    def seat(self, regions: npt.NDArray[Any]) -> npt.NDArray[np.int32]:
+        """Give regions that have none a slot, in the order given; returns the new slots."""
+        most = int(regions.max()) + 1 if regions.size else 0
+        if most > self.slot_of.size:
+            self.slot_of = grown(self.slot_of, max(most, 2 * self.slot_of.size), NOTHING)
+        fresh = list(dict.fromkeys(regions[self.slot_of[regions] == NOTHING].tolist()))
+        new = np.arange(self.slots, self.slots + len(fresh), dtype=np.int32)
+        self._region = grown(self._region, self.slots + len(fresh), 0)
+        self._region[new] = fresh
+        self.slot_of[fresh] = new
+        self.slots += len(fresh)
+        return new
+
+    def append(self, rows: Rows, cap: float) -> None:
+        """Add rows of one tick or more, none earlier than those there.
+
+        Numbers their pairs. `cap` is the most harm of one reporter in one tick.
+        """
         if not rows.size:
             return
         rows["by_source"] = _numbered(self._by_source, rows["region"], rows["source"])
         rows["by_signal"] = _numbered(self._by_signal, rows["region"], rows["signal"])
-        needed = self._size + rows.size
-        if needed > self._rows.size:
-            longer = np.zeros(max(needed, 2 * self._rows.size), ROW)
-            longer[: self._size] = self._rows[: self._size]
-            self._rows = longer
-        self._rows[self._size : needed] = rows
-        self._size = needed
+        start, self._size = self._size, self._size + rows.size
+        self._rows = grown(self._rows, self._size, 0)
+        self._taken = grown(self._taken, self._size, 0)
+        self._rows[start : self._size] = rows
+        self.link(start)
+        self.capped(self._rows["rolled_back"], self._taken, start, self._size, cap)
+
+    def link(self, start: int) -> None:
+        """Link rows from `start` on, and pairs that are new with them, to their region."""
+        self.links.append(self.slot_of[self.rows["region"][start:]], self.slots, start)
+        numbers, at = np.unique(self.rows["by_source"][start:], return_index=True)
+        new = at[numbers >= self._linked] + start
+        self.pair_links.append(self.slot_of[self.rows["region"][new]], self.slots, self._linked)
+        self._linked += new.size
+
+    def capped(
+        self, gone: npt.NDArray[Any], taken: Whole, first: int, last: int, cap: float
+    ) -> None:
+        """Write what counts of some rows into `taken`; `gone` are those that do not count."""
+        if first == last:
+            return
+        most = int(self.rows["source"][first:last].max()) + 1
+        _cap(self._rows, gone, first, last, cap * UNIT, np.zeros(most, np.int64), taken)
+
+    def without(
+        self, gone: npt.NDArray[np.bool_], caps: Caps
+    ) -> tuple[Whole, npt.NDArray[np.int32]]:
+        """What would count of each row if those `gone` did not, and the regions that differ.
+
+        Args:
+            gone: one element per row.
+            caps: up to which tick which cap per reporter holds.
+        """
+        taken = self.taken.copy()
+        changed = np.flatnonzero(gone != (taken == NOTHING))
+        if changed.size:
+            ticks = self.rows["tick"]
+            first = int(np.searchsorted(ticks, ticks[changed[0]], "left"))
+            last = int(np.searchsorted(ticks, ticks[changed[-1]], "right"))
+            for until, cap in caps:
+                end = min(int(np.searchsorted(ticks, until, "right")), last)
+                if first < end:
+                    self.capped(gone, taken, first, end, cap)
+                    first = end
+        return taken, np.unique(self.rows["region"][taken != self.taken])
+
+    def roll_back(self, gone: npt.NDArray[np.bool_], taken: Whole) -> None:
+        """Let the rows count as `without` found."""
+        self.rows["rolled_back"] = gone
+        self._taken[: self._size] = taken
+        self.kept = 0
 
 
-def _pair(region: npt.NDArray[Any], other: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
+def _pair(region: npt.NDArray[Any], other: npt.NDArray[Any]) -> Whole:
     return region.astype(np.int64) << 32 | other.astype(np.int64)
 
 

@@ -15,36 +15,37 @@ from zlib import crc32
 import numpy as np
 import numpy.typing as npt
 
+from rapo.gate.cells import Cells
 from rapo.gate.config import GateConfig
-from rapo.gate.fold import ROW, Fold, Rows
+from rapo.gate.exposure import Exposure
+from rapo.gate.fold import ROW, Change, Fold, Rows, Vouch
 from rapo.gate.ledger import Ledger
 from rapo.gate.registry import Registry
-from rapo.gate.state import Act, Fetch, Report, State
+from rapo.gate.state import Fetch, Report, State
 from rapo.gate.traffic import Traffic
 
-FORMAT = 2
+FORMAT = 3
 """Raised when an older snapshot can no longer be read; the log then is folded afresh."""
 
-_FOLD_ARRAYS = (
-    "G", "H", "grown", "confirmed_until", "sources", "signals", "_live", "_is_live", "_said",
-    "_exposure", "_per_source", "_last_source", "_last_signal", "_part", "_part_tick", "_voice",
-    "_heard", "_allowed", "_speakers",
-)  # fmt: skip
-_FOLD_NUMBERS = ("start", "tick", "at", "trail", "alive")
+_FOLD_ARRAYS = ("G", "H", "psi", "topic", "free", "live")
 
 
 def dump(state: State) -> bytes:
     """Everything of a state but the rows of its ledger."""
     values, arrays = state.traffic.dump()
     arrays = {f"traffic {name}": array for name, array in arrays.items()}
+    fold = state.fold
     for name in _FOLD_ARRAYS:
-        arrays[f"fold {name}"] = getattr(state.fold, name)
+        arrays[f"fold {name}"] = getattr(fold, name)
+    arrays |= {f"fold {name}": array for name, array in fold.f._asdict().items()}
+    arrays["fold regions"] = fold.ledger.regions
+    exposed, more = fold.exposure.dump()
+    arrays |= {f"exposure {name}": array for name, array in more.items()}
     head = {
         "format": FORMAT,
         "position": state.position,
         "revision": state.revision,
         "created": state.created,
-        "config": state.config.to_dict(),
         "config_hash": state.config.digest(),
         "field_hash": state.field_hash(),
         "mode": state.mode,
@@ -54,8 +55,14 @@ def dump(state: State) -> bytes:
         "signals": state.signals.names,
         "rows": len(state.ledger),
         "rows_checksum": _checksum(state.ledger.rows),
-        "fold": {name: getattr(state.fold, name) for name in _FOLD_NUMBERS},
-        "acts": [_act(a) for a in state.acts],
+        "fold": {
+            "start": fold.start,
+            "tick": fold.tick,
+            "changes": [(change.tick, change.config.to_dict()) for change in fold.changes],
+            "vouches": fold.vouches,
+            "topics": fold.topics,
+            "exposure": exposed,
+        },
         "pending": [[t, [asdict(r) for r in rs]] for t, rs in state.pending.items()],
         "review": [asdict(r) for r in state.review.values()],
         "allowed": list(state.allowed.items()),
@@ -71,8 +78,8 @@ def dump(state: State) -> bytes:
     return stream.getvalue()
 
 
-def load(data: bytes, ledger: Rows | Ledger, fetch: Fetch) -> State:
-    """The state of a snapshot and of the ledger that was kept with it, which it takes over.
+def load(data: bytes, rows: Rows, fetch: Fetch) -> State:
+    """The state of a snapshot and of the rows of the ledger that were kept with it.
 
     Raises:
         ValueError: the snapshot is of another format, is damaged, or its hashes do not fit it.
@@ -83,11 +90,11 @@ def load(data: bytes, ledger: Rows | Ledger, fetch: Fetch) -> State:
         head = json.loads(arrays.pop("head").tobytes())
         if head["format"] != FORMAT:
             raise ValueError(f"its format is {head['format']}, this version reads {FORMAT}")
-        if isinstance(ledger, np.ndarray):
-            if ledger.dtype != ROW or _checksum(ledger) != head["rows_checksum"]:
-                raise ValueError("its ledger is not the one that it was kept with")
-            ledger = Ledger(ledger)
-        state = _state(head, arrays, ledger, fetch)
+        if rows.size != head["rows"]:
+            raise ValueError(f"it belongs to a ledger of {head['rows']} rows, got {rows.size}")
+        if rows.dtype != ROW or _checksum(rows) != head["rows_checksum"]:
+            raise ValueError("its ledger is not the one that it was kept with")
+        state = _state(head, arrays, rows, fetch)
     except Exception as error:  # damaged bytes make the readers of zip, NumPy and JSON raise any
         raise ValueError(f"a snapshot cannot be read: {error}") from error
     if state.field_hash() != head["field_hash"] or state.config.digest() != head["config_hash"]:
@@ -96,32 +103,40 @@ def load(data: bytes, ledger: Rows | Ledger, fetch: Fetch) -> State:
 
 
 def _state(
-    head: dict[str, Any], arrays: dict[str, npt.NDArray[Any]], ledger: Ledger, fetch: Fetch
+    head: dict[str, Any], arrays: dict[str, npt.NDArray[Any]], rows: Rows, fetch: Fetch
 ) -> State:
-    if len(ledger) != head["rows"]:
-        raise ValueError(f"it belongs to a ledger of {head['rows']} rows, got {len(ledger)}")
     state = State(fetch)
     for name in ("position", "revision", "created", "mode", "percent", "rollbacks", "escalations",
                  "bands_left"):  # fmt: skip
         setattr(state, name, head[name])
-    state.config = GateConfig.from_dict(head["config"])
     state.regions = Registry(head["regions"])
     state.sources, state.signals = Registry(head["sources"]), Registry(head["signals"])
-    state.ledger = ledger
-    state.fold = Fold(head["fold"]["start"])
-    for name in _FOLD_NUMBERS:
-        setattr(state.fold, name, head["fold"][name])
-    for name in _FOLD_ARRAYS:
-        setattr(state.fold, name, arrays.pop(f"fold {name}"))
-    state.acts = [_act_of(a) for a in head["acts"]]
+    state.fold = _fold(head["fold"], arrays, rows)
     state.pending = {t: [Report(**r) for r in rs] for t, rs in head["pending"]}
     state.review = {r["position"]: Report(**r) for r in head["review"]}
     state.allowed = {int(k): v for k, v in head["allowed"]}
     state.overrides = {int(k): v for k, v in head["overrides"]}
     state.labels = {int(k): v for k, v in head["labels"]}
-    inside = {name.removeprefix("traffic "): a for name, a in arrays.items()}
-    state.traffic = Traffic.load(head["traffic"], inside)
+    state.traffic = Traffic.load(head["traffic"], _part(arrays, "traffic "))
+    state.traffic.mark({r: v.get("sensitive") == "yes" for r, v in state.labels.items()})
     return state
+
+
+def _fold(values: dict[str, Any], arrays: dict[str, npt.NDArray[Any]], rows: Rows) -> Fold:
+    changes = [Change(t, GateConfig.from_dict(c)) for t, c in values["changes"]]
+    fold = Fold(values["start"], changes[0].config)
+    fold.tick, fold.changes, fold.topics = values["tick"], changes, values["topics"]
+    own = _part(arrays, "fold ")
+    for name in _FOLD_ARRAYS:
+        setattr(fold, name, own[name])
+    fold.f = Cells(*(own[name] for name in Cells._fields))
+    fold.exposure = Exposure.load(values["exposure"], _part(arrays, "exposure "))
+    fold.restore(Ledger(rows), own["regions"], [Vouch(*v) for v in values["vouches"]])
+    return fold
+
+
+def _part(arrays: dict[str, npt.NDArray[Any]], prefix: str) -> dict[str, npt.NDArray[Any]]:
+    return {n.removeprefix(prefix): a for n, a in arrays.items() if n.startswith(prefix)}
 
 
 def _checksum(rows: Rows) -> int:
@@ -130,17 +145,3 @@ def _checksum(rows: Rows) -> int:
     for name in ROW.names or ():
         value = crc32(rows[name].tobytes(), value)
     return value
-
-
-def _act(act: Act) -> dict[str, Any]:
-    config = None if act.config is None else act.config.to_dict()
-    return {
-        "tick": act.tick, "confirmed": act.confirmed, "until": act.until, "config": config,
-        "vouched": act.vouched,
-    }  # fmt: skip
-
-
-def _act_of(values: dict[str, Any]) -> Act:
-    config = None if values["config"] is None else GateConfig.from_dict(values["config"])
-    vouched = tuple((report, region) for report, region in values["vouched"])
-    return Act(values["tick"], tuple(values["confirmed"]), values["until"], config, vouched)

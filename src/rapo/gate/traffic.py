@@ -1,4 +1,4 @@
-"""What passes through the gate: exposure per region and tick, counts per tick, bands, outcomes."""
+"""What passes through the gate: sums per region, counts per tick, bands, outcomes."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ import numpy.typing as npt
 
 from rapo.core.jit import kernel
 from rapo.gate.config import GateConfig
-from rapo.gate.events import DecisionBody
-from rapo.gate.fold import UNIT
+from rapo.gate.exposure import Piece
+from rapo.gate.grow import grown
+from rapo.gate.ledger import UNIT
 
 HISTORY = 2000
 """Ticks of the course that is kept for charts."""
@@ -24,20 +25,28 @@ FEWEST_TICKS = 20
 
 
 @kernel
-def _expose(regions: Any, p: Any, psi: Any, enforced: bool, sign: int, open_tick: Any) -> None:
-    """Add what a decision served to the exposure of a tick, or (sign -1) take exactly that out."""
+def _units(p: Any, psi: Any, enforced: bool, units: Any) -> None:
+    """What a decision served of each candidate, in whole UNITs."""
     total = 0.0
     for i in range(p.size):
         total += p[i] * psi[i] if enforced else p[i]
     for i in range(p.size):
         weight = p[i] * psi[i] if enforced else p[i]
-        open_tick[regions[i]] += sign * np.int64(np.rint(weight / total * UNIT))
+        units[i] = np.int64(np.rint(weight / total * UNIT))
+
+
+def served_units(
+    p: npt.NDArray[np.float64], psi: npt.NDArray[np.float64], enforced: bool
+) -> npt.NDArray[np.int64]:
+    """What a decision exposes of each candidate, in UNITs; always the same for the same one."""
+    units = np.empty(p.size, np.int64)
+    _units(p, psi, enforced, units)
+    return units
 
 
 @kernel
 def _account(
-    regions: Any, p: Any, psi: Any, enforced: bool, open_tick: Any, proposed: Any, gated: Any,
-    served: Any,
+    regions: Any, p: Any, psi: Any, enforced: bool, proposed: Any, gated: Any, served: Any
 ) -> tuple[float, float]:  # fmt: skip
     """Add one decision to the counts; returns its total variation and its largest psi.
 
@@ -56,7 +65,6 @@ def _account(
         proposed[r] += before
         gated[r] += after
         served[r] += after if enforced else before
-    _expose(regions, p, psi, enforced, 1, open_tick)
     return tv / 2, most
 
 
@@ -104,17 +112,17 @@ class _Now:
 
 
 class Traffic:
-    """Counts that decisions and reports leave; none of them touches the fields but `exposure`."""
+    """Counts that decisions and reports leave; none of them touches the fields."""
 
     def __init__(self) -> None:
-        self.exposure: dict[int, npt.NDArray[np.int64]] = {}
-        """Per tick whose reports have not counted yet: exposure of each region, in UNITs."""
         self.proposed = np.zeros(0)
         """Sum of `p` per region."""
         self.gated = np.zeros(0)
         """Sum of the gated law per region, served or not."""
         self.served = np.zeros(0)
         """Sum of what was served per region."""
+        self.labelled = np.zeros(0, np.bool_)
+        """Whether a region is labelled sensitive."""
         self.course: deque[TickCount] = deque(maxlen=HISTORY)
         self.now = TickCount(0)
         self.reports_mean = 0.0
@@ -124,24 +132,12 @@ class Traffic:
 
     def grow(self, regions: int) -> None:
         """Make room for regions."""
-        if regions > self.proposed.size:
-            size = max(regions, 2 * self.proposed.size)
-            for name in ("proposed", "gated", "served"):
-                old = getattr(self, name)
-                longer = np.zeros(size)
-                longer[: old.size] = old
-                setattr(self, name, longer)
+        for name in ("proposed", "gated", "served", "labelled"):
+            setattr(self, name, grown(getattr(self, name), regions, 0))
 
-    def of_tick(self, tick: int) -> npt.NDArray[np.int64]:
-        """Exposure in a tick, to be added to, at least as long as the registry."""
-        array = self.exposure.get(tick)
-        size = self.proposed.size
-        if array is None or array.size < size:
-            longer = np.zeros(size, np.int64)
-            if array is not None:
-                longer[: array.size] = array
-            self.exposure[tick] = array = longer
-        return array
+    def mark(self, sensitive: dict[int, bool]) -> None:
+        """Say whether regions are labelled sensitive."""
+        self.labelled[list(sensitive)] = list(sensitive.values())
 
     def decide(
         self,
@@ -154,9 +150,7 @@ class Traffic:
         config: GateConfig,
     ) -> None:
         """Count a decision of a tick."""
-        tv, most = _account(
-            regions, p, psi, enforced, self.of_tick(tick), self.proposed, self.gated, self.served
-        )
+        tv, most = _account(regions, p, psi, enforced, self.proposed, self.gated, self.served)
         self.now.decisions += 1
         self.now.enforced += enforced
         self.now.tv += tv
@@ -167,18 +161,13 @@ class Traffic:
     def expose(
         self,
         regions: npt.NDArray[np.int32],
-        body: DecisionBody,
+        served: npt.NDArray[np.float64],
         shown: npt.NDArray[np.int32],
         weight: npt.NDArray[np.float64],
-        in_time: bool,
     ) -> None:
         """Count what a decision really showed, each region with its share, instead of its law."""
-        np.subtract.at(self.served, regions, body.served)
+        np.subtract.at(self.served, regions, served)
         np.add.at(self.served, shown, weight)
-        if in_time:
-            exposure = self.of_tick(body.tick)
-            _expose(regions, body.p, body.psi, body.enforced, -1, exposure)
-            np.add.at(exposure, shown, np.rint(weight * UNIT).astype(np.int64))
 
     def _show(
         self, stimulus: str, regions: npt.NDArray[np.int32], weight: npt.NDArray[Any], tick: int
@@ -195,18 +184,27 @@ class Traffic:
     def close_tick(
         self,
         tick: int,
-        sensitive: npt.NDArray[np.bool_],
+        shown: Piece,
+        scarred: npt.NDArray[np.bool_],
         scar_mass: float,
         floored: int,
         config: GateConfig,
     ) -> dict[str, str]:
-        """End the current tick; returns the bands that it left, each with what was seen."""
-        now = self.now
+        """End the current tick; returns the bands that it left, each with what was seen.
+
+        Args:
+            tick: which.
+            shown: regions and their exposure in it.
+            scarred: whether each known region has a scar.
+            scar_mass: sum of the scars.
+            floored: regions at psi_min.
+            config: settings.
+        """
+        now, sensitive = self.now, scarred | self.labelled[: scarred.size]
         now.tick, now.scar_mass, now.floored = tick, scar_mass, floored
-        shown = self.exposure.get(tick)
-        if shown is not None:
-            now.reach = int((shown >= UNIT).sum())
-            now.sensitive = float(shown[: sensitive.size][sensitive[: shown.size]].sum() / UNIT)
+        regions, units = shown
+        now.reach = int((units >= UNIT).sum())
+        now.sensitive = float(units[sensitive[regions]].sum() / UNIT)
         for stimulus, current in self._current.items():
             self._end_of_tick(stimulus, current, sensitive, config.D)
         self._current = {}
@@ -217,8 +215,6 @@ class Traffic:
         if now.decisions or now.reports or scar_mass or not self.course:
             self.course.append(now)
         self.now = TickCount(tick + 1)
-        for old in [t for t in self.exposure if t < tick - config.D]:
-            del self.exposure[old]
         return left
 
     def _left_bands(self, config: GateConfig) -> dict[str, str]:
@@ -262,13 +258,10 @@ class Traffic:
             "ticks": self.ticks,
             "appearances": {k: [asdict(a) for a in v] for k, v in self.appearances.items()},
             "current": {k: v.tick for k, v in self._current.items()},
-            "open": sorted(self.exposure),
         }
         arrays: dict[str, npt.NDArray[Any]] = {
             name: getattr(self, name) for name in ("proposed", "gated", "served")
         }
-        for tick in self.exposure:
-            arrays[f"exposure {tick}"] = self.exposure[tick]
         for i, stimulus in enumerate(self._current):
             arrays[f"stimulus {i}"] = self._current[stimulus].impressions
         return values, arrays
@@ -286,7 +279,7 @@ class Traffic:
         }
         traffic.proposed, traffic.gated = arrays["proposed"], arrays["gated"]
         traffic.served = arrays["served"]
-        traffic.exposure = {t: arrays[f"exposure {t}"] for t in values["open"]}
+        traffic.grow(traffic.proposed.size)
         traffic._current = {
             stimulus: _Now(tick, arrays[f"stimulus {i}"])
             for i, (stimulus, tick) in enumerate(values["current"].items())

@@ -19,9 +19,8 @@ import numpy.typing as npt
 
 from rapo.core.params import FieldParams
 from rapo.gate.config import GateConfig
-from rapo.gate.fold import ROW, UNIT, Fold
+from rapo.gate.fold import ROW, UNIT, Fold, Rows
 from rapo.gate.kuairand.data import DELAY, GRAINS, HOUR, Grain, Stream
-from rapo.gate.ledger import Ledger
 
 FLOOR = 0.1
 """psi of what a method holds back fully; the same for all, the paper's psi_min."""
@@ -54,7 +53,7 @@ def gate_config(setting: Setting) -> GateConfig:
     week = 7 * 24 // hours
     return GateConfig(
         params=params, tick_seconds=hours * HOUR, D=delay_ticks(setting), D_max=week,
-        confirm_ticks=week, prior_exposures=setting["prior"],
+        confirm_ticks=week, half_life=float(week), shrinkage=setting["prior"],
     )  # fmt: skip
 
 
@@ -69,42 +68,47 @@ def weigh_by_gate(stream: Stream, region: npt.NDArray[np.int64], setting: Settin
     names, number = np.unique(region, return_inverse=True)
     harm = (setting["harm"], setting["harm"] * setting["skip"])
     tick = stream.ticks(setting["hours"])
-    rows, sources = _ledger(stream, tick, number, harm, delay_ticks(setting))
-    fold = Fold(int(tick[0]) - 1)
-    fold.grow(names.size, sources, *rows.pairs)
+    rows = _rows(stream, tick, number, harm, delay_ticks(setting))
+    fold = Fold(int(tick[0]) - 1, config)
+    fold.grow(names.size)
     weight = np.zeros(len(stream))
-    starts = np.flatnonzero(np.diff(tick, prepend=tick[0] - 1))
-    for start, end in zip(starts, [*starts[1:], tick.size], strict=True):
-        fold.run(rows.rows, int(tick[start]), config)
-        psi, _ = fold.conductance(config)
-        weight[start:end] = 1 - psi[number[start:end]]
+    starts = np.flatnonzero(np.diff(tick, prepend=tick[0] - 1)).tolist()
+    pieces = list(zip(starts, [*starts[1:], tick.size], strict=True))
+    waiting = iter(pieces)
+    counted = next(waiting)
+    for start, end in pieces:
+        now = int(tick[start])
+        while int(tick[counted[0]]) + config.D <= now:
+            then = int(tick[counted[0]])
+            fold.expose(then, then + config.D)
+            fold.count(rows[rows["tick"] == then + config.D])
+            counted = next(waiting)
+        fold.run(now)
+        weight[start:end] = 1 - fold.psi[number[start:end]]
+        regions = number[start:end].astype(np.int32)
+        fold.exposure.add(now, regions, np.full(regions.size, UNIT))
     return weight
 
 
-def _ledger(
+def _rows(
     stream: Stream,
     tick: npt.NDArray[np.int64],
     number: npt.NDArray[Any],
     harms: tuple[float, float],
     delay: int,
-) -> tuple[Ledger, int]:
-    """The reports of a stream as the gate would book them, and how many people there are."""
-    place = (tick - tick[0]) * (number.max() + 1) + number
-    seen = np.bincount(place)
-    people, user = np.unique(stream.user, return_inverse=True)
+) -> Rows:
+    """The reports of a stream as the gate would book them."""
+    user = np.unique(stream.user, return_inverse=True)[1]
     parts = []
     for signal, marked in enumerate((stream.hated, stream.skipped)):
         rows = np.zeros(int(marked.sum()), ROW)
         rows["tick"] = tick[marked] + delay
         rows["amount"] = np.rint(harms[signal] * UNIT)
-        rows["exposure"] = seen[place[marked]] * UNIT
         rows["region"], rows["source"], rows["signal"] = number[marked], user[marked], signal
-        rows["use"] = True
         parts.append(rows)
     rows = np.concatenate(parts)
-    ledger = Ledger()
-    ledger.append(rows[np.argsort(rows["tick"], kind="stable")])
-    return ledger, people.size
+    rows = rows[np.argsort(rows["tick"], kind="stable")]
+    return rows[rows["amount"] > 0]
 
 
 # --- hate rate

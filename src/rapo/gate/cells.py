@@ -1,0 +1,81 @@
+"""What the fold knows of each region that has been reported, and what it is stepped through.
+
+Everything begins as zeros: memory that no region has touched costs nothing.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+CELL = np.dtype(
+    [
+        ("tick", np.int64),  # last one that was stepped
+        ("row", np.int64),  # last one that was looked at; this and the next three count from 1
+        ("trail", np.int64),  # last row whose agreement has expired
+        ("brk", np.int64),  # break of the exposure in force
+        ("vouch", np.int64),  # last confirmation that was taken in
+        ("S", np.float64),  # reports in memory
+        ("E", np.float64),  # exposures in memory
+        ("G", np.float64),
+        ("H", np.float64),
+        ("L", np.float64),  # of S, by those reporters who are loud: beyond the bound
+        ("least", np.float64),  # no loud reporter has less
+        ("most", np.float64),  # nobody else has more
+        ("bound", np.float64),  # by which they were told apart
+        ("grown", np.int64),  # tick in which the scar last grew
+        ("confirmed_until", np.int64),  # tick until which a reviewer's word holds
+        ("sources", np.int32),  # different reporters within the window
+        ("signals", np.int32),
+        ("loud", np.int32),  # how many are
+        ("topic", np.int32),  # counts from 1; 0 for none
+        ("live", np.bool_),  # whether time alone changes it
+        ("heard", np.bool_),  # whether any report counted
+    ],
+    align=True,
+)
+
+PAIR = np.dtype(
+    [
+        ("mass", np.float64),  # of a reporter's reports on a region, in memory
+        ("tick", np.int64),  # when it was that
+        ("now", np.int64),  # in UNITs, within a tick
+        ("said", np.int64),  # last tick that agrees, 0 for none
+        ("loud", np.bool_),
+    ],
+    align=True,
+)
+
+COURSE = np.dtype(
+    [(name, np.float64) for name in ("G", "H", "harm", "S", "E", "grew", "held", "fade", "keep")]
+)
+"""A region after a tick; what the scar grew by, and what was kept of scar, reports and trace."""
+
+
+class Cells(NamedTuple):
+    """Cells (slots,), pairs with reporters (pairs,), last agreeing tick by signal (pairs,)."""
+
+    cells: npt.NDArray[np.void]
+    pairs: npt.NDArray[np.void]
+    says: npt.NDArray[np.int64]
+
+
+class Book(NamedTuple):
+    """What cells are stepped through: rows, breaks and confirmations, linked slot by slot."""
+
+    rows: npt.NDArray[np.void]
+    taken: npt.NDArray[np.int64]
+    first_row: npt.NDArray[np.int64]
+    next_row: npt.NDArray[np.int64]
+    first_pair: npt.NDArray[np.int64]
+    next_pair: npt.NDArray[np.int64]
+    break_tick: npt.NDArray[np.int64]
+    break_E: npt.NDArray[np.float64]
+    first_break: npt.NDArray[np.int64]
+    next_break: npt.NDArray[np.int64]
+    vouch_tick: npt.NDArray[np.int64]
+    vouch_until: npt.NDArray[np.int64]
+    first_vouch: npt.NDArray[np.int64]
+    next_vouch: npt.NDArray[np.int64]

@@ -1,0 +1,105 @@
+"""What reports on a region make of it in one tick: harm, and how much of it one reporter may cause.
+
+Harm is the excess of a region's report rate over the base rate. `A` reports and `E` exposures in
+memory, `K` more exposures at the prior rate `b_p`, give the rate `r = (A + K b_p) / (E + K)`, which
+is known to within `sd = sqrt(r / (E + K))`; harm is `(r - z sd - b) / scale`, clipped to [0, 1].
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from math import inf, sqrt
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from rapo.core.fields import psi_of
+from rapo.core.jit import inlined
+from rapo.gate.config import GateConfig
+
+
+class Params(NamedTuple):
+    """Settings as kernels want them."""
+
+    keep: float
+    """Of the trace in a tick, 1 - lambda."""
+    alpha: float
+    delta: float
+    eta: float
+    tau: float
+    w_G: float
+    w_H: float
+    psi_min: float
+    floor: float
+    """An unconfirmed region's trace takes its psi to this share at most."""
+    fade: float
+    """Of reports and exposures in memory in a tick."""
+    base: float
+    shrinkage: float
+    z: float
+    scale: float
+    goal: float
+    """Rate, net of its uncertainty, whose harm in every tick would hold the trace at tau."""
+    part: float
+    """Of the reports that reach `goal`, what one reporter may count for."""
+    quiet: float
+    """A reporter with at most this mass is within the bound whatever the exposure."""
+    min_sources: int
+    min_signals: int
+    window: int
+    """Ticks for which a report agrees with others."""
+    lifetime: int
+    """Ticks after which a scar that does not grow expires; 0 for never."""
+
+
+def params_of(config: GateConfig) -> Params:
+    """Settings for kernels."""
+    p = config.params
+    steady = p.tau * p.lam / p.alpha if p.alpha > 0 else inf
+    goal = config.base_rate + config.scale * min(1.0, steady)
+    prior = max((config.base_rate, *config.base_rates.values()))
+    least = enough(config.shrinkage, prior, config.shrinkage, config.z, goal)
+    # fewer than k reporters stay short of it, and k of them do not
+    part = 1 / (config.min_sources - 0.5)
+    quiet = least * part if config.min_sources > 1 else inf
+    return Params(
+        1 - p.lam, p.alpha, p.delta, p.eta, p.tau, p.w_G, p.w_H, p.psi_min,
+        config.unconfirmed_floor, float(2.0 ** (-1 / config.half_life)), config.base_rate,
+        config.shrinkage, config.z, config.scale, goal, part, quiet, config.min_sources,
+        config.min_signals, config.confirm_ticks, config.scar_ticks or 0,
+    )  # fmt: skip
+
+
+def rates_of(config: GateConfig, topics: Iterable[str]) -> npt.NDArray[np.float64]:
+    """Prior rate of regions without a topic, then of each topic."""
+    base = config.base_rate
+    return np.array([base, *(config.base_rates.get(t, base) for t in topics)])
+
+
+@inlined
+def harm_of(A: Any, E: Any, prior: Any, p: Any) -> Any:
+    """Harm in [0, 1] of a tick in which a region has A reports and E exposures in memory."""
+    n = E + p.shrinkage
+    reports = A + p.shrinkage * prior  # n r, and n sd is the root of it
+    excess = ((reports - p.z * np.sqrt(reports)) / n - p.base) / p.scale
+    return min(max(excess, 0.0), 1.0)
+
+
+@inlined
+def enough(n: float, prior: float, shrinkage: float, z: float, goal: float) -> float:
+    """Reports in memory at which a region's rate, net of its uncertainty, reaches `goal`.
+
+    `A = n r - K b_p`, where `r - z sqrt(r / n) = goal`; it grows with n, the exposures with `K`.
+    """
+    root = (z + sqrt(z * z + 4 * goal * n)) / 2
+    return max(root * root - shrinkage * prior, 0.0)
+
+
+@inlined
+def psi_at(G: Any, H: Any, sure: Any, p: Any) -> Any:
+    """Conductance; the trace of an unconfirmed region takes it down by `floor` at most."""
+    value = psi_of(G, H, p.w_G, p.w_H, p.psi_min)
+    if not sure:
+        value = max(value, p.floor * psi_of(0.0, H, p.w_G, p.w_H, p.psi_min), p.psi_min)
+    return value
