@@ -17,7 +17,7 @@ import uvicorn
 
 from rapo.gate import Gate, audit
 from rapo.gate.service.app import make_app
-from rapo.gate.service.keys import Keys
+from rapo.gate.service.auth import Keys
 
 CHROMIUM = Path("/usr/bin/chromium")
 sync_api = pytest.importorskip("playwright.sync_api", reason="the browser tests need playwright")

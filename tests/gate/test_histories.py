@@ -14,7 +14,8 @@ import numpy as np
 import pytest
 
 from rapo.core.params import FieldParams
-from rapo.gate import acts, reference
+from rapo.gate import reference
+from rapo.gate.admin import Configure
 from rapo.gate.config import GateConfig
 from rapo.gate.events import (
     DecisionBody,
@@ -121,7 +122,7 @@ class Player:
         self._act("Allow", op, op.data)
 
     def _config(self, op: Op) -> None:
-        body = acts.configure(self.state, op.data, reason="test", by="test")
+        body = Configure(op.data, reason="test", by="test").whole_body(self.state, 0.0)
         self._act("ConfigChange", op, body)
 
     def _rollback(self, op: Op) -> None:

@@ -10,7 +10,7 @@ import pytest
 from fastapi.testclient import TestClient
 
 from rapo.gate.service.app import make_app
-from rapo.gate.service.keys import Keys
+from rapo.gate.service.auth import Keys
 
 NOW = 1_800_000_000.0
 
@@ -172,7 +172,7 @@ def test_what_reviewers_read(service: Any, name: str) -> None:
 def test_events_come_in_pages_that_fit(service: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     for i in range(5):
         service.post("/v1/decisions", {**service.halves, "request_id": f"r{i}"})
-    monkeypatch.setattr("rapo.gate.service.reads._MOST_BYTES", 200)
+    monkeypatch.setattr("rapo.gate.service.api._MOST_BYTES", 200)
     seen, after = [], 0
     while events := (page := service.get(f"/v1/events?after={after}").json())["events"]:
         seen += [e["position"] for e in events]

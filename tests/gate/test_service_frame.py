@@ -12,8 +12,8 @@ from fastapi.testclient import TestClient
 
 from rapo.gate import StoreError
 from rapo.gate.service.app import make_app
-from rapo.gate.service.keys import Keys
-from rapo.gate.service.logs import LOGGER, log_to
+from rapo.gate.service.auth import Keys
+from rapo.gate.service.frame import LOGGER, log_to
 
 _SCOPED = [
     ("POST", "/v1/decisions", "gate"), ("POST", "/v1/exposures", "gate"),
@@ -91,7 +91,7 @@ def test_a_line_per_request_without_the_key(service: Any) -> None:
     finally:
         LOGGER.handlers, LOGGER.level, LOGGER.propagate = before
     lines = [json.loads(line) for line in stream.getvalue().splitlines()]
-    assert [(e["method"], e["path"], e["status"]) for e in lines] == [
+    assert [(e["method"], e["route"], e["status"]) for e in lines] == [
         ("POST", "/v1/decisions", 200), ("GET", "/v1/regions/{region}", 404),
         ("GET", "/v1/ping", 401),
     ]  # fmt: skip

@@ -1,8 +1,9 @@
-"""Numbers and times as the reviewer's page writes them: few digits, units, UTC."""
+"""Numbers, times and lists in words: few digits, units, UTC."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from math import floor, isfinite, log10
 from typing import Any
@@ -85,6 +86,17 @@ def clock(seconds: float | None) -> str:
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M")
 
 
+def instant(seconds: float | None) -> str:
+    """Unix seconds to the second, in UTC.
+
+    >>> instant(1767312000.0)
+    '2026-01-02 00:00:00Z'
+    """
+    if seconds is None:
+        return "-"
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M:%SZ")
+
+
 def iso(seconds: float) -> str:
     """Unix seconds for the `datetime` of a `<time>`."""
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
@@ -126,6 +138,39 @@ def setting(value: Any) -> str:
     if value is None:
         return "none"
     return f"{value:g}" if isinstance(value, float) else json.dumps(value)
+
+
+def these_reports(reports: list[int] | int) -> str:
+    """Reports that something is about to be done to.
+
+    >>> these_reports(7), these_reports([7, 8])
+    ('report 7', '2 reports')
+    """
+    ids = [reports] if isinstance(reports, int) else reports
+    return f"report {ids[0]}" if len(ids) == 1 else f"{len(ids)} reports"
+
+
+def listed_reports(ids: list[int]) -> str:
+    """Reports that something was done to, by id."""
+    shown = ", ".join(map(str, ids[:8])) + (f" and {len(ids) - 8} more" if len(ids) > 8 else "")
+    return f"report{'s' if len(ids) > 1 else ''} {shown}"
+
+
+def some_names(regions: Sequence[Region] | None) -> str:
+    """The first few regions by name.
+
+    >>> some_names(["a", "b", "c", 4])
+    'a, b, c and 1 more'
+    """
+    names = list(map(str, regions or []))
+    return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
+
+
+def since_and_until(source: str | None, start: float | None, end: float | None) -> str:
+    """Whose reports, and from when to when."""
+    words = "" if source is None else f" from {source}"
+    words += "" if start is None else f" since {clock(start)} UTC"
+    return words + ("" if end is None else f" until {clock(end)} UTC")
 
 
 FILTERS = {

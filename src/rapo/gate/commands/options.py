@@ -45,9 +45,3 @@ def opened(db: str, *, write: bool) -> Iterator[Gate]:
             yield gate
     except LookupError as error:
         raise ValueError(error.args[0] if error.args else str(error)) from None
-
-
-def needs_reason(reason: str, dry_run: bool = False) -> None:
-    """Refuse a human act without a reason, before anything is opened."""
-    if not reason.strip() and not dry_run:
-        raise ValueError("--reason is needed: it goes into the log with what you do")
