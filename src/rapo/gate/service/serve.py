@@ -14,6 +14,7 @@ import uvicorn
 
 from rapo.gate.gate import Gate
 from rapo.gate.service.app import make_app
+from rapo.gate.service.audits import AuditProcess
 from rapo.gate.service.auth import Keys
 from rapo.gate.service.frame import LOGGER, log_to, silence_access_log
 from rapo.gate.service.guard import Connections, guarded
@@ -61,9 +62,13 @@ def serve(
     with _listening(host, port) as listener:
         gate = Gate.open(address, create=False)
         try:
-            app = make_app(gate, keys, metrics_need_key=metrics_need_key)
-            connections = Connections(connections_per_address, proxies=frozenset(trust_proxy))
-            _run(configured(app, connections), listener)
+            audits = AuditProcess(gate)
+            try:
+                app = make_app(gate, keys, audits=audits, metrics_need_key=metrics_need_key)
+                connections = Connections(connections_per_address, proxies=frozenset(trust_proxy))
+                _run(configured(app, connections), listener)
+            finally:
+                audits.close()
         finally:
             gate.close()
             LOGGER.info("closed")
