@@ -16,6 +16,7 @@ from rapo.gate.service import questions
 from rapo.gate.service.app import make_app
 from rapo.gate.service.audits import AuditProcess, Audits
 from rapo.gate.service.auth import Keys
+from rapo.gate.service.lists import Wanted
 
 
 @pytest.fixture
@@ -32,7 +33,7 @@ def test_it_answers_as_the_gate_itself_would(service: Any, beside: AuditProcess)
     for question, args in (
         (questions.chain, ("diets",)), (questions.top, (10,)), (questions.bias, ()),
         (questions.queue, ()), (questions.reporters, ()), (questions.overview, ()),
-        (questions.regions, ("", 10)), (questions.deeds, ()),
+        (questions.regions, (Wanted(sort="H"),)), (questions.deeds, ()),
         (questions.dry_run, (Rollback(source="s0", dry_run=True),)),
     ):  # fmt: skip
         assert beside.ask_waiting(question, *args) == here.ask_waiting(question, *args), question

@@ -6,6 +6,7 @@ import re
 import runpy
 import shutil
 import time
+from html import escape
 from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import urlencode
@@ -164,6 +165,80 @@ def test_search_and_find(gate, client):
     assert client.get("/find?q=cri").headers["location"] == "/regions?q=cri"
     assert client.get("/decision?id=nope").status_code == 404
     assert client.get("/regions?top=many").status_code == 422
+
+
+def rows(page: str) -> list[str]:
+    return re.findall(r"<tr>\s*<th scope=\"row\">.*?</tr>", page, re.S)
+
+
+def test_regions_are_narrowed_and_sorted(gate, client):
+    fields = gate.fields()
+    gated = {str(r) for r, f in fields.items() if f.psi < 1}
+    assert len(rows(client.get("/regions?only=gated&top=500").text)) == len(gated)
+    scarred = sum(f.H > 0 for f in fields.values())
+    assert len(rows(client.get("/regions?only=scarred").text)) == scarred
+    for column, value in (("psi", lambda f: f.psi), ("G", lambda f: f.G), ("H", lambda f: f.H)):
+        for order, pick in (("up", min), ("down", max)):
+            first = rows(client.get(f"/regions?sort={column}&order={order}").text)[0]
+            best = pick(value(f) for f in fields.values())
+            assert any(
+                f">{escape(str(r))}<" in first for r, f in fields.items() if value(f) == best
+            )
+    now = time.time()
+    recent = client.get(f"/regions?from={now - 3 * 3600}&to={now + 60}&top=500").text
+    reported = gate.read(lambda s: len({int(r) for r in s.ledger.rows["region"]}))
+    assert len(rows(recent)) == reported
+    assert rows(client.get(f"/regions?to={now - 90 * 86400}").text) == []
+    for wrong in ("sort=nope", "only=nope", "from=yesterday", "to=nan", "top=x"):
+        assert client.get(f"/regions?{wrong}").status_code == 422
+
+
+def test_decisions_are_narrowed_to_a_time_and_sorted(gate, client):
+    events = [e for e in gate.events(0, 10**6) if e.kind == "Decision"]
+    middle = events[len(events) // 2].at
+    before = client.get(f"/decisions?to={middle}&top=500").text
+    after = client.get(f"/decisions?from={middle}&top=500").text
+    assert len(rows(before)) == min(500, sum(e.at < middle for e in events))
+    assert len(rows(after)) == min(500, sum(e.at >= middle for e in events))
+    changed = rows(client.get("/decisions?only=changed&sort=moved&order=down&top=500").text)
+    moved = [float(re.search(r"([\d.]+) %", row)[1]) for row in changed]
+    assert moved and moved == sorted(moved, reverse=True)
+    assert rows(client.get("/decisions?q=no-such-story").text) == []
+
+
+def test_the_queue_and_the_reporters_are_narrowed_and_sorted(gate, client):
+    items = gate.queue()
+    for why in {r["waits_for"] for r in items}:
+        page = client.get(f"/queue?{urlencode({'only': why})}").text
+        assert page.count('name="reports"') == sum(r["waits_for"] == why for r in items)
+    page = client.get("/queue?sort=harm&order=up").text
+    harms = [r["report_id"] for r in sorted(items, key=lambda r: r["harm"])]
+    assert re.findall(r'name="reports" value="(\d+)"', page)[0] == str(harms[0])
+    assert client.get("/queue?all=yes").text.count("checked") == len(items) + 1
+    who = gate.reporters()
+    page = client.get("/reporters?sort=source&order=up").text
+    names = [r["source"] for r in who]
+    assert len(rows(page)) == len(names) and escape(min(names)) in rows(page)[0]
+    assert len(rows(client.get(f"/reporters?q={CAMPAIGN}").text)) == 1
+    assert rows(client.get("/reporters?only=out").text) == []
+
+
+def test_titles_and_links_of_labels_are_shown(gate, client):
+    label = {"title": "Chess & friends", "url": "https://example.org/chess?a=1&b=2"}
+    gate.label({"chess": label}, reason="for people")
+    page = client.get("/region?name=chess").text
+    assert "Chess &amp; friends" in page and "https://example.org/chess?a=1&amp;b=2" in page
+    assert 'rel="noopener noreferrer"' in page
+    assert "Chess &amp; friends" in client.get("/regions?q=FRIENDS").text
+    for bad in ("javascript:alert(1)", "data:text/html,x", "ftp://x", "//x.example"):
+        with pytest.raises(ValueError, match="url"):
+            gate.label({"chess": {"url": bad}}, reason="r")
+
+
+def test_letters_are_explained_beside_the_figures(client):
+    for page in ("/", "/regions", "/region?name=chess", "/decisions"):
+        text = client.get(page).text
+        assert "What the letters mean" in text and text.count('title="') > 2
 
 
 def test_bias_says_in_words_what_differs(gate, client):

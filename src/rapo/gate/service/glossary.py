@@ -1,4 +1,4 @@
-"""What each setting of a gate means, in the words of the reviewer's page."""
+"""What letters, settings and states of a gate mean, in the words of the reviewer's page."""
 
 from __future__ import annotations
 
@@ -46,4 +46,13 @@ WAITS = {
     "late": "late",
     "unknown region": "quarantined: unknown region",
     "agreement": "waits for agreement",
+}
+
+TERMS = {
+    "ψ": "what passes: the share of its proposed probability that a region keeps before the rest "
+    "is shared out again; 1 is untouched",
+    "G": "trace: recent harm reported on a region; it fades by itself",
+    "H": "scar: what stays of harm that several reporters agreed on; it fades slowly or not",
+    "TV": "total variation: how much of a decision's probability the gate moved, 0 to 100 %",
+    "RAG": "peak reach on return against the first stay; below 1 it came back weaker",
 }

@@ -6,25 +6,22 @@ import time
 from typing import Any
 from urllib.parse import urlencode
 
-import numpy as np
 from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import Response
 
 from rapo.gate.declare import ACTIONS, checked_reason
-from rapo.gate.events import decision_key, unpack_decision
+from rapo.gate.events import decision_key
 from rapo.gate.format import region_query
 from rapo.gate.gate import Gate
-from rapo.gate.service import charts, forms, glossary, questions
+from rapo.gate.service import charts, forms, glossary, lists, questions
 from rapo.gate.service.audits import Audits
 from rapo.gate.service.auth import Attempts, Keys
 from rapo.gate.service.forms import Clock, Proposal
+from rapo.gate.service.lists import Table
 from rapo.gate.service.site import Handler, Site, Visit, add_login, add_page, redirect
 from rapo.gate.service.strict import RefusedError
 
-MOST_REGIONS = 500
-"""Regions of one table."""
-DECISIONS_SHOWN = 50
 EFFECTS_SHOWN = 100
 """Regions of a dry run that are listed."""
 
@@ -113,22 +110,26 @@ class Pages:
         }
 
     def regions(self, visit: Visit) -> Response:
-        """Regions by scar, or those whose name has some words in it."""
-        words, top = visit.one("q"), _whole(visit.one("top", "50"), 1, MOST_REGIONS)
-        views, found, known = self.ask(questions.regions, words, top)
+        """Regions: the largest scars first, or as asked."""
+        asked = lists.wanted(lists.REGIONS, visit.fields)
+        views, found, known = self.ask(questions.regions, asked)
         for view in views:
             line = view["course"]
             view["spark"] = charts.spark(line["H"]), charts.spark(line["G"])
-        values: dict[str, Any] = {
-            "views": views,
-            "found": found,
-            "known": known,
-            "words": words,
-            "top": top,
-        }
+        values = {**self._list(visit, lists.REGIONS, asked), "views": views, "found": found,
+                  "known": known}  # fmt: skip
         if "hx-request" in visit.request.headers:
             return self.site.bare("_regions.html", **values)
         return self.site.render(visit, "regions.html", **values)
+
+    def _list(self, visit: Visit, table: Table, asked: lists.Wanted) -> dict[str, Any]:
+        """What every page with a list needs to draw its filters and heads."""
+        return {
+            "asked": asked,
+            "table": table,
+            "links": lists.Links(table, visit.fields, asked),
+            "given": {name: visit.one(name) for name in ("from", "to")},
+        }
 
     def region(self, visit: Visit) -> Response:
         """Everything about one region: state, course, chain, and what may be done."""
@@ -136,17 +137,20 @@ class Pages:
         chain = self.ask(questions.chain, name)
         course = chain["course"]
         drawn = charts.over_time(
-            "Trace G and scar H", course["at"], {"G": course["G"], "H": course["H"]}, 820, 200
+            "Trace G and scar H", course["at"], {"G": course["G"], "H": course["H"]}, 520, 170
         )
+        now = {part: [words] for part, words in chain["region"]["label"].items()}
+        if chain["region"]["override"]:
+            now["psi"] = [f"{chain['region']['override']['psi']:g}"]
         return self.site.render(
             visit, "region.html", view=chain["region"], chain=chain, chart=drawn,
-            config=self.gate.config, forms=self._forms(visit, "region"),
+            config=self.gate.config, forms=self._forms(visit, "region", now),
         )  # fmt: skip
 
-    def _forms(self, visit: Visit, place: str) -> dict[str, Any]:
-        """Forms of the actions about something, by name: what else they ask for."""
+    def _forms(self, visit: Visit, place: str, now: forms.Fields) -> dict[str, Any]:
+        """Forms of the actions about something, by name, filled with what holds now."""
         return {
-            name: (action, forms.inputs(action, {}, leave_out=("region", "reports", "source")))
+            name: (action, forms.inputs(action, now, leave_out=("region", "reports", "source")))
             for name, action in ACTIONS.items()
             if visit.session.may(action.scope) and (place in forms.about(action) if place
                                                     else not forms.about(action))
@@ -154,28 +158,31 @@ class Pages:
 
     def queue(self, visit: Visit) -> Response:
         """Reports that wait for a reviewer."""
-        items = self.ask(questions.queue)
+        asked = lists.wanted(lists.QUEUE, {"top": ["200"], **visit.fields})
+        items, count = self.ask(questions.waiting, asked)
         return self.site.render(
-            visit, "queue.html", items=items, waits=glossary.WAITS, config=self.gate.config
-        )
+            visit, "queue.html", items=items, count=count, waits=glossary.WAITS,
+            config=self.gate.config, all_chosen=visit.one("all") == "yes",
+            **self._list(visit, lists.QUEUE, asked),
+        )  # fmt: skip
 
     def reporters(self, visit: Visit) -> Response:
         """Who reported."""
-        return self.site.render(visit, "reporters.html", reporters=self.ask(questions.reporters))
+        asked = lists.wanted(lists.REPORTERS, {"top": ["200"], **visit.fields})
+        found, count = self.ask(questions.who_reported, asked)
+        return self.site.render(
+            visit, "reporters.html", reporters=found, count=count,
+            **self._list(visit, lists.REPORTERS, asked),
+        )  # fmt: skip
 
     def decisions(self, visit: Visit) -> Response:
-        """The newest decisions, and a search."""
-        found = []
-        store = self.gate.store
-        for event in store.read(0, DECISIONS_SHOWN, ("Decision",), newest=True):
-            body = unpack_decision(event.body)
-            moved = float(np.abs(body.p / body.p.sum() - body.gated).sum() / 2)
-            found.append({
-                "id": (event.key or "").partition("\x1f")[2], "at": event.at,
-                "candidates": body.p.size, "moved": moved, "applied": body.enforced,
-                "stimulus": body.stimulus,
-            })  # fmt: skip
-        return self.site.render(visit, "decisions.html", decisions=found)
+        """Decisions: the newest first, or as asked."""
+        asked = lists.wanted(lists.DECISIONS, visit.fields)
+        found, whole = self.ask(questions.decisions, asked)
+        return self.site.render(
+            visit, "decisions.html", decisions=found, whole=whole,
+            **self._list(visit, lists.DECISIONS, asked),
+        )  # fmt: skip
 
     def decision(self, visit: Visit) -> Response:
         """How much a decision was changed, and because of which reports."""
@@ -194,9 +201,12 @@ class Pages:
         config = self.gate.config
         values = config.to_dict()
         fields = values.pop("params")
+        mode, percent = self.gate.read(lambda state: (state.mode, state.percent))
+        now = {"mode": [mode], "percent": [f"{percent:g}"]}
         return self.site.render(
             visit, "policy.html", settings=values, fields=fields, meanings=glossary,
-            deeds=self.ask(questions.deeds), digest=config.digest(), forms=self._forms(visit, ""),
+            deeds=self.ask(questions.deeds), digest=config.digest(),
+            forms=self._forms(visit, "", now),
             others=[a for a in ACTIONS.values() if forms.about(a) and visit.session.may(a.scope)],
         )  # fmt: skip
 
@@ -277,9 +287,3 @@ def _drawn(entries: list[dict[str, Any]]) -> list[dict[str, Any]]:
         for signal, mark in zip(signals, charts.whiskers([s[rate] for s in signals]), strict=True):
             signal[rate]["mark"] = mark
     return entries
-
-
-def _whole(word: str, low: int, high: int) -> int:
-    if not (word.isascii() and word.isdecimal() and len(word) < 10):
-        raise ValueError(f"a whole number was expected, got {word!r:.40}")
-    return min(max(int(word), low), high)

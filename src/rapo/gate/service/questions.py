@@ -7,14 +7,26 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
+
 from rapo.gate import audit
+from rapo.gate.chains import region_views
 from rapo.gate.declare import ACTIONS, Action, Effect, action_of
-from rapo.gate.events import Event, Region
+from rapo.gate.events import Event, Region, unpack_decision
 from rapo.gate.gate import Gate
 from rapo.gate.memory import Replay, replayed
+from rapo.gate.service.lists import Wanted, narrowed
 from rapo.gate.state import State
+from rapo.gate.store import Store
 
 Values = dict[str, Any]
+EVENTS_SEARCHED = 50_000
+"""Newest events in a time range that are searched for decisions."""
+MOST_SEARCHED = 2000
+"""Reports that wait, and reporters, that are searched."""
+_WINDOW = 5000
+"""Positions read at a time."""
 
 
 def region_named(known: Any, word: str) -> Region:
@@ -138,29 +150,153 @@ def _told(event: Event, configs: list[tuple[int, dict[str, Any]]]) -> dict[str, 
     }
 
 
-def regions(gate: Gate, words: str, top: int) -> tuple[list[Values], int, int]:
-    """Views of up to `top` regions by scar, with their courses; how many there are; are known."""
+def regions(gate: Gate, asked: Wanted) -> tuple[list[Values], int, int]:
+    """Views of the regions that were asked for, with courses; how many there are; are known."""
 
     def look(state: State) -> tuple[list[Values], int, int]:
-        known = len(state.regions)
-        if words:
-            hits = _hits(state, words.casefold())
-            views, found = [audit.region_view(state, name) for name in hits[:top]], len(hits)
-        else:
-            views, found = audit.top_regions(state, top), known
-        for view in views:
+        count = len(state.regions)
+        rows = state.ledger.rows
+        last = np.full(count, np.nan)
+        np.fmax.at(last, rows["region"], rows["at"])
+        hit = _fitting(state, asked, last)
+        order = np.flatnonzero(hit)
+        keys = _keys(state, asked.sort, order, last)
+        signed = keys if asked.rising else [-k for k in keys]
+        order = order[np.lexsort((order, *reversed(signed)))]
+        views = region_views(state, order[: asked.top].tolist())
+        for view, at in zip(views, last[order[: asked.top]].tolist(), strict=True):
             view["course"] = audit.course(state, view["region"], 60)
-        return views, found, known
+            view["last_at"] = None if np.isnan(at) else at
+        return views, int(hit.sum()), count
 
     return gate.read(look)  # type: ignore[no-any-return]
 
 
-def _hits(state: State, wanted: str) -> list[Region]:
-    """Regions whose name has some words in it: the very one, then by scar, then by trace."""
-    hits: list[tuple[bool, float, float, Region]] = []
-    for i, name in enumerate(state.regions.names):
-        text = str(name).casefold()
-        if wanted in text:
-            hits.append((text != wanted, -state.fold.H[i], -state.fold.G[i], name))
-    hits.sort(key=lambda hit: hit[:3])
-    return [hit[3] for hit in hits]
+def _fitting(state: State, asked: Wanted, last: npt.NDArray[np.float64]) -> npt.NDArray[np.bool_]:
+    """Which regions are asked for."""
+    count = len(state.regions)
+    hit = np.ones(count, np.bool_)
+    if asked.only == "gated":
+        hit &= state.psi() < 1
+    elif asked.only == "scarred":
+        hit &= state.fold.H[:count] > 0
+    elif asked.only == "unconfirmed":
+        hit &= ~state.fold.conductance(state.config)[1][:count] & (state.fold.G[:count] > 0)
+    elif asked.only == "hand":
+        hit[:] = False
+        hit[[*state.overrides, *state.allowed]] = True
+    if asked.since is not None:
+        hit &= last >= asked.since
+    if asked.until is not None:
+        hit &= last < asked.until
+    if asked.words:
+        words = asked.words.casefold()
+        for i in np.flatnonzero(hit).tolist():
+            said = state.labels.get(i, {})
+            hit[i] = words in "\n".join((str(state.regions.names[i]), *said.values())).casefold()
+    return hit
+
+
+def _keys(
+    state: State, column: str, chosen: npt.NDArray[np.intp], last: npt.NDArray[np.float64]
+) -> list[npt.NDArray[Any]]:
+    """What regions are sorted by; the first key matters most."""
+    count = len(state.regions)
+    G, H = state.fold.G[:count][chosen], state.fold.H[:count][chosen]
+    match column:
+        case "G":
+            return [G]
+        case "psi":
+            return [state.psi()[chosen]]
+        case "proposed":
+            return [state.traffic.proposed[:count][chosen]]
+        case "last_at":
+            return [np.nan_to_num(last[chosen], nan=-1.0)]
+        case "region":
+            names = np.array([str(state.regions.names[i]).casefold() for i in chosen.tolist()])
+            return [np.unique(names, return_inverse=True)[1] if names.size else names]
+    return [H, G]
+
+
+def decisions(gate: Gate, asked: Wanted) -> tuple[list[Values], bool]:
+    """Decisions that were asked for, of the newest in their time range; whether all were seen."""
+    store, found = gate.store, []
+    end = store.last() if asked.until is None else _position_at(store, asked.until)
+    begin = 0 if asked.since is None else _position_at(store, asked.since)
+    least = max(begin, end - EVENTS_SEARCHED)
+    while end > least:
+        start = max(least, end - _WINDOW)
+        events = store.read(start, _WINDOW, ("Decision",))
+        found += [_decision(event) for event in events if event.position <= end]
+        end = start
+        newest = asked.sort == "at" and not (asked.rising or asked.words or asked.only)
+        if newest and len(found) >= asked.top:
+            break
+    chosen = narrowed(
+        found,
+        asked,
+        text=lambda d: f"{d['id']}\n{d['stimulus'] or ''}",
+        at="at",
+        only={"changed": lambda d: d["moved"] > 0, "applied": lambda d: bool(d["applied"])},
+    )
+    return chosen[: asked.top], end <= begin
+
+
+def _decision(event: Event) -> Values:
+    body = unpack_decision(event.body)
+    return {
+        "id": (event.key or "").partition("\x1f")[2],
+        "at": event.at,
+        "candidates": body.p.size,
+        "moved": float(np.abs(body.p / body.p.sum() - body.gated).sum() / 2),
+        "applied": body.enforced,
+        "stimulus": body.stimulus,
+    }
+
+
+def _position_at(store: Store, moment: float) -> int:
+    """Position of the last event before a moment; the log is in the order of time."""
+    low, high = 0, store.last()
+    while low < high:
+        middle = (low + high + 1) // 2
+        event = store.read(middle - 1, 1)
+        if event and event[0].at < moment:
+            low = middle
+        else:
+            high = middle - 1
+    return low
+
+
+def waiting(gate: Gate, asked: Wanted) -> tuple[list[Values], int]:
+    """Reports that wait and were asked for, and how many wait in all."""
+    every = gate.queue(MOST_SEARCHED)
+    found = narrowed(
+        every,
+        asked,
+        text=lambda r: "\n".join(
+            (str(r["report_id"]), r["source"], r["signal"], *map(str, r["regions"]))
+        ),
+        at="at",
+        only={
+            why: lambda r, why=why: r["waits_for"] == why  # type: ignore[misc]
+            for why in ("late", "unknown region", "agreement")
+        },
+    )
+    return found[: asked.top], len(every)
+
+
+def who_reported(gate: Gate, asked: Wanted) -> tuple[list[Values], int]:
+    """Reporters that were asked for, and how many there are in all."""
+    every = gate.reporters(MOST_SEARCHED)
+    found = narrowed(
+        every,
+        asked,
+        text=lambda r: "\n".join((r["source"], *r["signals"])),
+        at="last_at",
+        only={
+            "waiting": lambda r: r["waiting"] > 0,
+            "out": lambda r: r["rolled_back"] > 0,
+            "alone": lambda r: not r["agreed"],
+        },
+    )
+    return found[: asked.top], len(every)

@@ -30,6 +30,7 @@ from rapo.gate.service.audits import Audits
 from rapo.gate.service.auth import SESSION_SECONDS, Attempts, Keys, Session, Sessions
 from rapo.gate.service.forms import exact, one, region_of
 from rapo.gate.service.frame import LOGGER, ROUTE
+from rapo.gate.service.glossary import TERMS
 from rapo.gate.service.strict import CALLER, RefusedError, read_body
 
 COOKIE = "rapo_gate_session"
@@ -127,6 +128,8 @@ class Site:
         )  # fmt: skip
         self._pages.filters.update(FILTERS)
         self._pages.globals["asset"] = self.assets.address
+        self._pages.globals["label_of"] = self._label_of
+        self._pages.globals["terms"] = TERMS
 
     def render(self, visit: Visit, template: str, status: int = 200, **values: Any) -> Response:
         """A page for somebody who is logged in."""
@@ -138,6 +141,11 @@ class Site:
             "here": visit.request.url.path,
         }
         return self.bare(template, status, **{**frame, **values})
+
+    def _label_of(self, region: Region) -> dict[str, str]:
+        """What a region is labelled with; without the lock: a page need not wait for it."""
+        state = self.gate.engine.state
+        return state.labels.get(state.regions.number(region), {})
 
     def bare(self, template: str, status: int = 200, **values: Any) -> Response:
         """A page, or a part of one, for anybody."""
