@@ -19,8 +19,7 @@ import uvicorn
 from rapo.gate.service.app import make_app
 from rapo.gate.service.auth import Keys
 from rapo.gate.service.frame import LOGGER, log_to
-from rapo.gate.service.guard import Connections
-from rapo.gate.service.serve import configured
+from rapo.gate.service.serve import Connections, configured
 
 HALF = b"POST /v1/reports HTTP/1.1\r\nHost: gate\r\nX-Half: "
 

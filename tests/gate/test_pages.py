@@ -14,8 +14,7 @@ from urllib.parse import urlencode
 import pytest
 
 from rapo.gate import GateConfig, StoreError, audit
-from rapo.gate.format import region_query
-from rapo.gate.service import glossary
+from rapo.gate.format import FIELD_WORDS, SETTING_WORDS, region_query
 from rapo.gate.service.site import HEADERS
 
 REVIEWER = runpy.run_path(str(Path(__file__).with_name("reviewer.py")))
@@ -264,8 +263,8 @@ def test_a_gate_that_saw_nothing_has_pages(tmp_path):
 
 def test_every_setting_has_a_meaning():
     values = GateConfig().to_dict()
-    assert set(values.pop("params")) == set(glossary.FIELDS)
-    assert set(values) == set(glossary.SETTINGS)
+    assert set(values.pop("params")) == set(FIELD_WORDS)
+    assert set(values) == set(SETTING_WORDS)
 
 
 def test_files_are_served_for_long_and_by_their_content(client):

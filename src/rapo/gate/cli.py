@@ -14,9 +14,8 @@ from typing import Annotated, Any
 
 import typer
 
-from rapo.gate.commands import use
+from rapo.gate.commands import Db, use
 from rapo.gate.commands.act import command_of
-from rapo.gate.commands.options import Db
 from rapo.gate.declare import ACTIONS
 from rapo.gate.gate import Gate
 from rapo.gate.store import open_store

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from rapo.gate import tables
-from rapo.gate.commands.options import By, Db, DryRun, Json, Reason, TextIds, opened
+from rapo.gate.commands import By, Db, DryRun, Json, Reason, TextIds, opened
 from rapo.gate.declare import LABELS, Action, Kind, Spec
 from rapo.gate.words import changes_of, login, region_of, time_of
 

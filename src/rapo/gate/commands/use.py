@@ -15,7 +15,7 @@ from typing import Annotated
 import typer
 
 from rapo.gate import audit, tables
-from rapo.gate.commands.options import BATCH, Db, Json, Name, TextIds, opened
+from rapo.gate.commands import BATCH, Db, Json, Name, TextIds, opened
 from rapo.gate.events import plain_event
 from rapo.gate.intake import HarmReport
 from rapo.gate.words import numbers_of, region_of, regions_of, reports_from, time_of

@@ -12,9 +12,15 @@ from starlette.responses import Response
 
 from rapo.gate.declare import ACTIONS, checked_reason
 from rapo.gate.events import decision_key
-from rapo.gate.format import region_query
+from rapo.gate.format import (
+    BAND_WORDS,
+    FIELD_WORDS,
+    SETTING_WORDS,
+    WAIT_WORDS,
+    region_query,
+)
 from rapo.gate.gate import Gate
-from rapo.gate.service import charts, forms, glossary, lists, questions
+from rapo.gate.service import charts, forms, lists, questions
 from rapo.gate.service.audits import Audits
 from rapo.gate.service.auth import Attempts, Keys
 from rapo.gate.service.forms import Clock, Proposal
@@ -106,7 +112,7 @@ class Pages:
             "scars": charts.histogram(seen["scars"]["from"], seen["scars"]["regions"]),
             "returned": back[:20],
             "stimuli": len(found["stimuli"]),
-            "bands": glossary.BANDS,
+            "bands": BAND_WORDS,
         }
 
     def regions(self, visit: Visit) -> Response:
@@ -161,7 +167,7 @@ class Pages:
         asked = lists.wanted(lists.QUEUE, {"top": ["200"], **visit.fields})
         items, count = self.ask(questions.waiting, asked)
         return self.site.render(
-            visit, "queue.html", items=items, count=count, waits=glossary.WAITS,
+            visit, "queue.html", items=items, count=count, waits=WAIT_WORDS,
             config=self.gate.config, all_chosen=visit.one("all") == "yes",
             **self._list(visit, lists.QUEUE, asked),
         )  # fmt: skip
@@ -204,7 +210,8 @@ class Pages:
         mode, percent = self.gate.read(lambda state: (state.mode, state.percent))
         now = {"mode": [mode], "percent": [f"{percent:g}"]}
         return self.site.render(
-            visit, "policy.html", settings=values, fields=fields, meanings=glossary,
+            visit, "policy.html", settings=values, fields=fields,
+            words={"settings": SETTING_WORDS, "fields": FIELD_WORDS},
             deeds=self.ask(questions.deeds), digest=config.digest(),
             forms=self._forms(visit, "", now),
             others=[a for a in ACTIONS.values() if forms.about(a) and visit.session.may(a.scope)],

@@ -24,13 +24,12 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from rapo.gate.events import Region
-from rapo.gate.format import FILTERS
+from rapo.gate.format import FILTERS, TERMS
 from rapo.gate.gate import Gate
 from rapo.gate.service.audits import Audits
 from rapo.gate.service.auth import SESSION_SECONDS, Attempts, Keys, Session, Sessions
 from rapo.gate.service.forms import exact, one, region_of
 from rapo.gate.service.frame import LOGGER, ROUTE
-from rapo.gate.service.glossary import TERMS
 from rapo.gate.service.strict import CALLER, RefusedError, read_body
 
 COOKIE = "rapo_gate_session"
