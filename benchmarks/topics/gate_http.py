@@ -25,7 +25,7 @@ import numpy.typing as npt
 from benchmarks.effort import Effort
 from benchmarks.table import Row
 from rapo.gate import Gate
-from rapo.gate.service.keys import write_key_file
+from rapo.gate.service.auth import write_key_file
 
 TITLE = "Gate over HTTP: key checked, decision logged by group commit"
 CANDIDATES, REGIONS = 500, 10_000

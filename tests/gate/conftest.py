@@ -14,7 +14,7 @@ from fastapi.testclient import TestClient
 from rapo.core.params import FieldParams
 from rapo.gate import Gate, GateConfig, HarmReport
 from rapo.gate.service.app import make_app
-from rapo.gate.service.keys import Keys, new_keys
+from rapo.gate.service.auth import Keys, new_keys
 
 
 class Service:

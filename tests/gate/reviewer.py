@@ -12,7 +12,7 @@ from starlette.testclient import TestClient
 
 from rapo.gate import Gate
 from rapo.gate.service.app import make_app
-from rapo.gate.service.keys import Keys
+from rapo.gate.service.auth import Keys
 
 KEYS = {"review": "key-review", "admin": "key-admin", "gate": "key-gate"}
 PAGES = [

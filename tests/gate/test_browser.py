@@ -15,9 +15,9 @@ from urllib.parse import urlencode
 import pytest
 import uvicorn
 
-from rapo.gate import Gate, audit
+from rapo.gate import Gate
 from rapo.gate.service.app import make_app
-from rapo.gate.service.keys import Keys
+from rapo.gate.service.auth import Keys
 
 CHROMIUM = Path("/usr/bin/chromium")
 sync_api = pytest.importorskip("playwright.sync_api", reason="the browser tests need playwright")
@@ -247,15 +247,54 @@ def test_without_scripts_everything_can_be_done(browser, site, gate):
     context.close()
 
 
+def test_one_box_chooses_all_that_wait(page, site, gate):
+    log_in(page)
+    page.goto("/queue")
+    boxes = page.locator("input[name=reports]")
+    count = boxes.count()
+    assert count > 2
+    page.check("#all")
+    assert page.locator("input[name=reports]:checked").count() == count
+    boxes.first.uncheck()
+    assert page.evaluate("document.querySelector('#all').indeterminate")
+    page.check("#all")
+    page.click("text=Roll back the chosen…")
+    page.wait_for_selector("#reason")
+    assert page.locator("form.stack input[name=reports]").count() == count
+    clean(page, site)
+
+
+def test_lists_are_sorted_and_narrowed_without_scripts(browser, site, gate):
+    context = browser.new_context(java_script_enabled=False, base_url=site)
+    page = watched(context)
+    page.goto("/")
+    page.fill("#key", KEYS["review"])
+    page.click("text=Log in")
+    page.goto("/regions")
+    page.click("thead >> text=Region")
+    names = page.locator("tbody th bdi").all_inner_texts()
+    assert names == sorted(names, key=str.casefold)
+    page.select_option("#only", "hand")
+    page.click(".filters button")
+    assert page.locator("tbody tr").count() == 2
+    page.goto("/queue")
+    count = page.locator("input[name=reports]").count()
+    page.click("thead a[href*='all=yes']")
+    assert page.locator("input[name=reports]:checked").count() == count
+    clean(page, site)
+    context.close()
+
+
+@pytest.mark.parametrize("width", [1366, 390])
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_every_page_fits_a_laptop(browser, site, gate, scheme):
+def test_every_page_fits_a_laptop_and_a_phone(browser, site, gate, scheme, width):
     """No page is wider than the screen; with RAPO_SHOTS=folder the pictures are kept."""
     context = browser.new_context(
-        viewport={"width": 1366, "height": 768}, base_url=site, color_scheme=scheme
+        viewport={"width": width, "height": 768}, base_url=site, color_scheme=scheme
     )
     page = watched(context)
     log_in(page, "admin")
-    chain = gate.read(lambda state: audit.chain(state, gate.store, SPAMMED))
+    chain = gate.chain(SPAMMED)
     pages = {
         "overview": "/",
         "regions": "/regions",
@@ -269,12 +308,13 @@ def test_every_page_fits_a_laptop(browser, site, gate, scheme):
         "policy": "/policy",
         "action": "/actions/rollback?" + urlencode({"source": CAMPAIGN}),
         "nothing": "/regions?q=nothing",
+        "form": "/actions/rollback",
     }
     for name, address in pages.items():
         page.goto(address)
-        assert page.evaluate("document.documentElement.scrollWidth") <= 1366, name
+        assert page.evaluate("document.documentElement.scrollWidth") <= width, name
         folder = os.environ.get("RAPO_SHOTS")
         if folder:
-            page.screenshot(path=f"{folder}/{name}-{scheme}.png", full_page=True)
+            page.screenshot(path=f"{folder}/{name}-{width}-{scheme}.png", full_page=True)
     clean(page, site)
     context.close()

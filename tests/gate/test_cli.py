@@ -200,7 +200,7 @@ def test_a_file_with_a_bad_line_reports_nothing(rapo, db, tmp_path, name, text, 
 
 
 def test_modes_overrides_and_the_allow_list(ok, db):
-    assert "enforce 50%" in ok("mode", "enforce", "--percent", 50, "--db", db, "--reason", "go")
+    assert "50 %" in ok("mode", "enforce", "--percent", 50, "--db", db, "--reason", "go")
     tried = ok("mode", "shadow", "--db", db, "--dry-run")
     assert "nothing was done" in tried
     assert json.loads(ok("status", "--db", db, "--json"))["mode"] == "enforce"
@@ -404,7 +404,8 @@ def test_serve_hands_over_what_it_was_given(ok, db, monkeypatch):
     from rapo.gate.service import serve
 
     monkeypatch.setattr(serve, "serve", lambda *words, **more: asked.append((*words, more)))
-    ok("serve", "--db", db, "--key-file", "keys.toml", "--port", 9000, "--metrics-need-key")
+    ok("serve", "--db", db, "--key-file", "keys.toml", "--port", 9000, "--metrics-need-key",
+       "--trust-proxy", "10.0.0.1", "--trust-proxy", "10.0.0.2")  # fmt: skip
     ((address, keys, host, port, more),) = asked
     assert (address, str(keys), host, port) == (str(db), "keys.toml", "127.0.0.1", 9000)
-    assert more == {"metrics_need_key": True}
+    assert more["metrics_need_key"] and list(more["trust_proxy"]) == ["10.0.0.1", "10.0.0.2"]

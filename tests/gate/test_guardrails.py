@@ -206,7 +206,7 @@ def test_an_override_expires_though_nothing_else_happens(make: Make) -> None:
     platform.tick(5)
     platform.gate.override("good", 0.3, expires_at=platform.now + SECONDS, reason="short")
     assert platform.gate.read(lambda state: not state.pending and not state.fold.alive)
-    assert platform.gate._needs_tick()
+    assert platform.gate.engine.needs_tick()
 
 
 def test_an_override_heeds_a_raised_floor(make: Make) -> None:
@@ -377,7 +377,7 @@ def test_the_enforcing_percentage(make: Make, percent: float) -> None:
     platform = make()
     platform.gate.override("bad", 0.1, reason="to see it")
     platform.gate.set_mode("enforce", percent)
-    view, count = platform.gate._view, 20_000
+    view, count = platform.gate.engine.view, 20_000
     for name in ("0123456789ab{:x}", "{:024x}", "request {}"):
         share = sum(view.enforces(name.format(i)) for i in range(count)) / count
         spread = math.sqrt(percent / 100 * (1 - percent / 100) / count)

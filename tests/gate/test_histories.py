@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 from rapo.core.params import FieldParams
-from rapo.gate import acts
+from rapo.gate.admin import Configure
 from rapo.gate.config import GateConfig
 from rapo.gate.events import (
     LOG_FORMAT,
@@ -125,7 +125,7 @@ class Player:
         self._act("Allow", op, op.data)
 
     def _config(self, op: Op) -> None:
-        body = acts.configure(self.state, op.data, reason="test", by="test")
+        body = Configure(op.data, reason="test", by="test").whole_body(self.state, 0.0)
         self._act("ConfigChange", op, body)
 
     def _label(self, op: Op) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from rapo.gate.service.keys import SCOPES, Keys, new_keys, write_key_file
+from rapo.gate.service.auth import SCOPES, Keys, new_keys, write_key_file
 
 
 def test_a_key_per_scope_opens_its_scope_and_admin_everything(tmp_path: Path) -> None:

@@ -26,7 +26,7 @@ psycopg = pytest.importorskip("psycopg", reason="pip install 'rapo[gate]' to run
 
 from chaos.server import Server  # noqa: E402 - after the check that there is one
 
-from rapo.gate import keeper, writer  # noqa: E402
+from rapo.gate import engine, writer  # noqa: E402
 from rapo.gate.postgres import PostgresStore  # noqa: E402
 
 START = 1_000_000_000.0
@@ -479,7 +479,7 @@ def test_a_long_outage_is_told_and_bounded(
     unlucky: tuple[Gate, Unlucky, Clock], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     gate, store, clock = unlucky
-    for module in (writer, keeper):
+    for module in (writer, engine):
         monkeypatch.setattr(module, "PATIENCE", 0.3)
     monkeypatch.setattr(writer, "MOST_WAITING", 30)
     store.plan = ["refused"] * 10_000

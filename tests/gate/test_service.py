@@ -5,12 +5,13 @@ from __future__ import annotations
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 from fastapi.testclient import TestClient
 
 from rapo.gate.service.app import make_app
-from rapo.gate.service.keys import Keys
+from rapo.gate.service.auth import Keys
 
 NOW = 1_800_000_000.0
 
@@ -54,6 +55,31 @@ def test_a_path_names_a_string_first_then_an_integer(service: Any) -> None:
     assert service.get("/v1/regions/a%2Fb/chain").json()["region"]["region"] == "a/b"
     for unknown in ("6", "--5", "5.0", "x" * 300, "9" * 30, "%00", ""):
         assert service.get(f"/v1/regions/{unknown}").status_code == 404
+
+
+ORDINARY = [
+    "\N{WOMAN}\u200d\N{PERSONAL COMPUTER}",  # an emoji of two, joined
+    "prix\u00a0fixe", "\u3000", "\u0645\u06cc\u200c\u062e", "soft\u00adhyphen",
+    "\U0001f3f4\U000e0067\U000e0062\U000e007f",  # a flag
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ORDINARY)
+def test_ordinary_names_of_all_scripts_are_accepted(service: Any, name: str) -> None:
+    made = service.post("/v1/decisions", {"regions": [name], "p": [1.0]})
+    assert made.status_code == 200
+    found = service.get(f"/v1/regions/{quote(name, safe='')}")
+    assert found.status_code == 200 and found.json()["region"] == name
+    items = [service.report(source=name, key=name, regions=[name], signal=name)]
+    results = service.post("/v1/reports", {"items": items}).json()["results"]
+    assert results[0]["status"] == "accepted"
+
+
+@pytest.mark.parametrize(
+    "name", ["a\nb", "a\x00", "a\x7f", "\u2028", "\u202eab", "\u2066", "\ufeffa"]
+)
+def test_names_that_break_lines_or_turn_them_are_refused(service: Any, name: str) -> None:
+    assert service.post("/v1/decisions", {"regions": [name], "p": [1.0]}).status_code == 422
 
 
 def test_reports_scar_and_people_act(service: Any) -> None:
@@ -172,7 +198,7 @@ def test_what_reviewers_read(service: Any, name: str) -> None:
 def test_events_come_in_pages_that_fit(service: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     for i in range(5):
         service.post("/v1/decisions", {**service.halves, "request_id": f"r{i}"})
-    monkeypatch.setattr("rapo.gate.service.reads._MOST_BYTES", 200)
+    monkeypatch.setattr("rapo.gate.service.api._MOST_BYTES", 200)
     seen, after = [], 0
     while events := (page := service.get(f"/v1/events?after={after}").json())["events"]:
         seen += [e["position"] for e in events]

@@ -12,8 +12,8 @@ from fastapi.testclient import TestClient
 
 from rapo.gate import StoreError
 from rapo.gate.service.app import make_app
-from rapo.gate.service.keys import Keys
-from rapo.gate.service.logs import LOGGER, log_to
+from rapo.gate.service.auth import Keys
+from rapo.gate.service.frame import LOGGER, log_to
 
 _SCOPED = [
     ("POST", "/v1/decisions", "gate"), ("POST", "/v1/exposures", "gate"),
@@ -91,12 +91,12 @@ def test_a_line_per_request_without_the_key(service: Any) -> None:
     finally:
         LOGGER.handlers, LOGGER.level, LOGGER.propagate = before
     lines = [json.loads(line) for line in stream.getvalue().splitlines()]
-    assert [(e["method"], e["path"], e["status"]) for e in lines] == [
+    assert [(e["method"], e["route"], e["status"]) for e in lines] == [
         ("POST", "/v1/decisions", 200), ("GET", "/v1/regions/{region}", 404),
         ("GET", "/v1/ping", 401),
     ]  # fmt: skip
     assert lines[0]["request_id"] == "id-7" and lines[0]["key"].startswith("gate-")
-    assert lines[0]["ms"] > 0
+    assert lines[0]["ms"] > 0 and lines[0]["client"] == "testclient"
     for secret in (*service.keys.values(), "guessed-key", "secret-region"):
         assert secret not in stream.getvalue()
 
@@ -160,6 +160,22 @@ def test_health_and_metrics_are_open(service: Any) -> None:
     assert "rapo_gate_saturated_share" in text
     assert "rapo_gate_request_seconds_bucket" in text
     assert "diets" not in text
+
+
+def test_health_says_when_the_clock_had_run_ahead(service: Any) -> None:
+    service.post("/v1/decisions", service.halves)
+    service.now += 3600
+    service.gate.tick()
+    assert service.client.get("/healthz").json()["status"] == "ok"
+    service.now -= 3600  # as when a wrong clock is set right
+    health = service.client.get("/healthz")
+    assert health.status_code == 200  # no replica is better off
+    assert health.json()["status"] == "ahead" and "ahead" in health.json()["why"]
+    assert 3500 < health.json()["seconds_ahead"] <= 3600
+    text = service.client.get("/metrics").text
+    assert "rapo_gate_up 1.0" in text and "rapo_gate_clock_ahead_seconds 3" in text
+    service.now += 3600
+    assert service.client.get("/healthz").json()["status"] == "ok"
 
 
 def test_metrics_may_need_a_key(service: Any) -> None:

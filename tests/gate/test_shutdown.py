@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 
 from rapo.gate import Gate
-from rapo.gate.service.keys import write_key_file
+from rapo.gate.service.auth import write_key_file
 from rapo.gate.service.serve import serve
 
 _PROGRAM = """

@@ -219,7 +219,7 @@ def test_verify_does_not_hold_the_gate_up(make: Make, monkeypatch: pytest.Monkey
 def test_health_can_be_asked_while_overrides_change(make: Make) -> None:
     gate = make().gate
     overrides: dict[int, Any] = {i: {"expires_at": None} for i in range(1000)}
-    gate._state.overrides = overrides
+    gate.engine.state.overrides = overrides
     done, interval = threading.Event(), sys.getswitchinterval()
 
     def change() -> None:
@@ -232,7 +232,7 @@ def test_health_can_be_asked_while_overrides_change(make: Make) -> None:
     try:
         thread.start()
         for _ in range(200):
-            assert gate._needs_tick()
+            assert gate.engine.needs_tick()
     finally:
         done.set()
         thread.join()
@@ -251,8 +251,8 @@ def test_a_retry_that_meets_another_retry_gets_the_first_answer(make: Make) -> N
     first = gate.decide(["bad", "good"], [0.5, 0.5], request_id="r")
     gate.flush()
     gate.override("bad", 0.5, reason="a test")
-    _, again = gate._decide(["bad", "good"], [0.5, 0.5], "r", None)
-    gate._asked[str(again.key)] = again  # a retry that has not looked into the log yet
+    _, again = gate.decider.make(["bad", "good"], [0.5, 0.5], "r", None)
+    gate.engine.asked[str(again.key)] = again  # a retry that has not looked into the log yet
     answer = gate.decide(["bad", "good"], [0.5, 0.5], request_id="r")
     assert answer.revision == first.revision and answer.psi.tolist() == [1.0, 1.0]
     with pytest.raises(ValueError, match="request_id 'r' has another body"):

@@ -5,9 +5,10 @@ It needs the core alone; the research side knows nothing of it.
 
 from __future__ import annotations
 
-from rapo.gate.acts import Changed, Effect
 from rapo.gate.config import GateConfig
-from rapo.gate.gate import ConflictError, Field, Gate
+from rapo.gate.decide import ConflictError
+from rapo.gate.declare import Changed, Effect
+from rapo.gate.gate import Field, Gate
 from rapo.gate.intake import HarmReport, ReportResult
 from rapo.gate.store import StoreError
 from rapo.gate.view import Decision

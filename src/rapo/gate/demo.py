@@ -17,9 +17,9 @@ import numpy as np
 from rich.console import Console
 
 from rapo.gate import audit, tables
-from rapo.gate.acts import Effect
 from rapo.gate.clock import SimulatedClock
 from rapo.gate.config import GateConfig
+from rapo.gate.declare import Effect
 from rapo.gate.gate import Gate
 from rapo.gate.intake import HarmReport
 from rapo.gate.kuairand import find_data, run_kuairand

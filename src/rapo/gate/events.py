@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from struct import Struct
 from typing import Any, NamedTuple
+from unicodedata import category
 
 import numpy as np
 import numpy.typing as npt
@@ -27,7 +28,7 @@ LOG_FORMAT = 2
 LONGEST_ID = 200
 """Most characters of a region, source, key, signal, request or decision."""
 
-
+_TURNING = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\ufeff")
 _ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False)
 
 
@@ -198,9 +199,19 @@ def checked_word(name: str, value: Any, longest: int = LONGEST_ID) -> str:
             f"{value[:40]!r}… of {len(value)}" if isinstance(value, str) and value else repr(value)
         )
         raise ValueError(f"{name} must be a string of 1 to {longest} characters, got {got}")
-    if not value.isprintable():
+    if not value.isprintable() and not all(c.isprintable() or _ordinary(c) for c in value):
         raise ValueError(f"{name} must be printable, got {value!r}")
     return value
+
+
+def _ordinary(character: str) -> bool:
+    """Whether people use a character that Python calls unprintable.
+
+    Spaces of all widths, and what joins letters or emoji; not line breaks, controls, surrogates,
+    nor the marks that turn the direction of what comes after them.
+    """
+    kind = category(character)
+    return kind == "Zs" or (kind == "Cf" and character not in _TURNING)
 
 
 def checked_region(value: Any) -> Region:

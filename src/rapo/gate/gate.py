@@ -4,43 +4,36 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future
-from hashlib import blake2b
-from itertools import count
 from math import floor
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Concatenate, NamedTuple, ParamSpec, Self
 
-import numpy as np
 import numpy.typing as npt
 
+from rapo.gate import audit
+from rapo.gate.actions import Allow, Confirm, Override, Rollback
+from rapo.gate.admin import Configure, Label, Mode
 from rapo.gate.config import GateConfig
+from rapo.gate.decide import ConflictError, Decider, exposing
+from rapo.gate.declare import Action, Effect, tried
+from rapo.gate.engine import Clock, Engine
 from rapo.gate.events import (
     LOG_FORMAT,
-    DecisionBody,
     Draft,
     Event,
     Region,
-    checked_region,
-    checked_regions,
-    checked_word,
-    decision_key,
+    action_key,
     digest_of,
-    exposure_key,
-    pack_decision,
     packed,
     unpack_decision,
 )
 from rapo.gate.intake import HarmReport, ReportResult, check, refused, take_in
-from rapo.gate.keeper import Clock
-from rapo.gate.reviewed import Reviewed
+from rapo.gate.memory import Replay
 from rapo.gate.state import State
-from rapo.gate.store import Appending, Store, StoreError, open_store
-from rapo.gate.view import Decision, answer
-from rapo.gate.writer import Job
-
-MOST_CANDIDATES = 100_000
+from rapo.gate.store import Appending, Store, open_store
+from rapo.gate.view import Decision
 
 
 class Field(NamedTuple):
@@ -51,7 +44,20 @@ class Field(NamedTuple):
     psi: float
 
 
-class Gate(Reviewed):
+P = ParamSpec("P")
+
+
+def _doing(action: Callable[P, Action]) -> Callable[Concatenate[Gate, P], Effect]:
+    """The method that does an action: its fields are its arguments."""
+
+    def method(self: Gate, /, *args: P.args, **kwargs: P.kwargs) -> Effect:
+        return self.act(action(*args, **kwargs))
+
+    method.__doc__ = action.__doc__
+    return method
+
+
+class Gate:
     """Multiplies proposed distributions by what reports of harm have left of each region.
 
     The log is the truth: everything else is folded from it. Decisions are made from memory without
@@ -69,8 +75,9 @@ class Gate(Reviewed):
     """
 
     def __init__(self, store: Store, *, clock: Clock = time.time, read_only: bool = False) -> None:
-        self._prefix, self._numbers = secrets.token_hex(6), count(1)
-        super().__init__(store, clock=clock, read_only=read_only)
+        self.engine = Engine(store, clock=clock, read_only=read_only)
+        self.decider = Decider(self.engine)
+        self.store, self.clock = store, clock
 
     @classmethod
     def open(
@@ -142,16 +149,12 @@ class Gate(Reviewed):
             StoreError: nothing more can be logged, or too much waits for that already.
             ConflictError: the request was made before, with another body.
         """
-        decision, draft = self._decide(regions, p, request_id, stimulus)
+        decision, draft = self.decider.make(regions, p, request_id, stimulus)
         first = None
         if request_id is not None:
-            first = self._first(draft, decision.decision_id, request_id)
+            first = self.decider.first(draft, decision.decision_id, request_id)
         if first is None:
-            try:
-                self._writer.put(Job(None, draft))
-            except BaseException:
-                self._asked.pop(str(draft.key), None)  # it is on its way nowhere
-                raise
+            self.engine.put(draft)
         return first or decision
 
     def decide_logged(
@@ -163,7 +166,7 @@ class Gate(Reviewed):
         stimulus: str | None = None,
     ) -> Future[Decision]:
         """As `decide`, answered once the decision is durable."""
-        decision, draft = self._decide(regions, p, request_id, stimulus)
+        decision, draft = self.decider.make(regions, p, request_id, stimulus)
         may_be_there = request_id is not None
 
         def log(state: State, log: Appending) -> tuple[Decision, list[Event]]:
@@ -175,9 +178,9 @@ class Gate(Reviewed):
             (event,) = first.values()
             if event.digest != draft.digest:
                 raise ConflictError(f"request_id {request_id!r} has another body")
-            return self._again(unpack_decision(event.body), decision.decision_id), []
+            return self.decider.again(unpack_decision(event.body), decision.decision_id), []
 
-        return self._soon(log)
+        return self.engine.submit(log)
 
     def expose(self, decision_id: str, shown: Iterable[Region]) -> bool:
         """Say which candidates of a decision were really shown; else the served shares count.
@@ -189,31 +192,7 @@ class Gate(Reviewed):
 
     def expose_logged(self, decision_id: str, shown: Iterable[Region]) -> Future[bool]:
         """As `expose`, without waiting."""
-        checked_word("decision_id", decision_id)
-        if isinstance(shown, str | bytes):
-            raise ValueError(f"shown must be a list of regions, got {shown!r}")
-        names = [checked_region(r) for r in shown]
-        body = packed({"decision_id": decision_id, "shown": names})
-        draft = Draft("Exposure", self._clock(), exposure_key(decision_id), digest_of(body), body)
-
-        def log(state: State, log: Appending) -> tuple[bool, list[Event]]:
-            found = log.find([decision_key(decision_id), exposure_key(decision_id)])
-            made = found.get(decision_key(decision_id))
-            if made is None:
-                raise LookupError(f"decision_id {decision_id!r} is of no decision of this gate")
-            decision = unpack_decision(made.body)
-            foreign = set(names) - set(decision.ids())
-            if foreign:
-                raise ValueError(f"{min(foreign, key=str)!r} was not among the candidates")
-            in_time = decision.tick + state.config.D > state.tick
-            first = found.get(exposure_key(decision_id))
-            if first is None:
-                return in_time, log.append([draft])
-            if first.digest != draft.digest:
-                raise ConflictError(f"decision {decision_id!r} was exposed with other candidates")
-            return in_time, []
-
-        return self._soon(log)
+        return self.engine.submit(exposing(decision_id, shown, self.clock()))
 
     def report(self, items: Iterable[HarmReport]) -> list[ReportResult]:
         """Take in reports of harm; one result for each, in order. Durable when it returns."""
@@ -221,7 +200,7 @@ class Gate(Reviewed):
 
     def report_logged(self, items: Iterable[HarmReport]) -> Future[list[ReportResult]]:
         """As `report`, without waiting."""
-        now, config = self._clock(), self.config
+        now, config = self.clock(), self.config
         checked: list[Any] = []
         for item in items:
             try:
@@ -232,90 +211,126 @@ class Gate(Reviewed):
             done: Future[list[ReportResult]] = Future()
             done.set_result(checked)
             return done
-        return self._soon(lambda state, log: take_in(checked, state, log, now))
+        return self.engine.submit(lambda state, log: take_in(checked, state, log, now))
+
+    # --- what people do; `rapo.gate.actions` and `admin` say what each needs and means
+
+    confirm = _doing(Confirm)
+    override = _doing(Override)
+    allow = _doing(Allow)
+    rollback = _doing(Rollback)
+    set_mode = _doing(Mode)
+    configure = _doing(Configure)
+    label = _doing(Label)
+
+    def act(self, action: Action) -> Effect:
+        """Do an action, or show what it would do.
+
+        It is checked against the state at the end of the log; done, it is durable when this
+        returns. A dry run changes nothing, keeps no place in the writer's queue, and may be asked
+        of a gate that is open for reading.
+        """
+        name = secrets.token_hex(12)
+        done: Effect | None = None
+
+        def draft_on(state: State) -> Draft:
+            data = packed(action.whole_body(state, self.clock()))
+            return Draft(action.event, self.clock(), action_key(name), digest_of(data), data)
+
+        def work(state: State, log: Appending) -> tuple[Effect, list[Event]]:
+            nonlocal done
+            if done is not None and log.find([action_key(name)]):
+                return done, []  # the first attempt was committed after all, where it stood then
+            draft = draft_on(state)
+            effect = tried(state, draft)
+            events = log.append([draft])
+            at = events[0].position
+            done = Effect(False, effect.regions, effect.reports, at, at)
+            return done, events
+
+        if action.dry_run:
+            self.flush()
+            return self.read(lambda state: tried(state, draft_on(state)))  # type: ignore[no-any-return]
+        return self.engine.submit(work).result()  # type: ignore[no-any-return]
 
     # --- what it tells
 
+    @property
+    def config(self) -> GateConfig:
+        """Settings in force."""
+        return self.engine.config
+
     def fields(self) -> dict[Region, Field]:
         """G, H and psi of every known region."""
-        with self._lock:
-            self._check_sure()
-            G, H, psi = self._state.fold.G, self._state.fold.H, self._state.psi()
-            names = self._state.regions.names
+
+        def look(state: State) -> dict[Region, Field]:
+            G, H, psi = state.fold.G, state.fold.H, state.psi()
             return {
-                name: Field(float(G[i]), float(H[i]), float(psi[i])) for i, name in enumerate(names)
+                name: Field(float(G[i]), float(H[i]), float(psi[i]))
+                for i, name in enumerate(state.regions.names)
             }
+
+        return self.read(look)  # type: ignore[no-any-return]
+
+    def chain(self, region: Region, limit: int = 50) -> dict[str, Any]:
+        """From reports to decisions: what made a region what it is, and what it changed."""
+        return self.read(lambda state: audit.chain(state, self.store, region, limit))  # type: ignore[no-any-return]
+
+    def explain(self, decision_id: str, limit: int = 10) -> dict[str, Any]:
+        """How much a decision was changed, and because of which reports."""
+        return self.read(lambda state: audit.explain(state, self.store, decision_id, limit))  # type: ignore[no-any-return]
+
+    def bias(self) -> dict[str, Any]:
+        """Gating and report rates by group and topic, with intervals."""
+        return self.read(audit.bias)  # type: ignore[no-any-return]
+
+    def queue(self, limit: int = 200) -> list[dict[str, Any]]:
+        """Reports that wait for a reviewer, and why."""
+        return self.read(lambda state: audit.queue(state, limit))  # type: ignore[no-any-return]
+
+    def reporters(self, limit: int = 200) -> list[dict[str, Any]]:
+        """Who reported, how much of it agreed with others, how much was rolled back."""
+        return self.read(lambda state: audit.reporters(state, limit))  # type: ignore[no-any-return]
+
+    def read(self, look: Callable[[State], Any]) -> Any:
+        """Look at the state while nothing changes it; `look` must not change it either."""
+        return self.engine.read(look)
 
     def events(self, after: int = 0, limit: int = 1000) -> list[Event]:
         """Events of the log after a position, in order."""
         return self.store.read(after, limit)
 
-    # --- how
+    def verify(self, replay: Callable[[int], Replay] | None = None) -> dict[str, Any]:
+        """Fold the whole log afresh and compare; see `Engine.verify`."""
+        return self.engine.verify(replay)
 
-    def _decide(
-        self, regions: Any, p: npt.ArrayLike, request_id: str | None, stimulus: str | None
-    ) -> tuple[Decision, Draft]:
-        if self._broken or self.read_only:
-            raise StoreError(self._broken or f"{self.store.address} is open for reading only")
-        names = checked_regions(regions)
-        law = _law(p)
-        if law.shape != (len(names),):
-            raise ValueError(f"p must have {len(names)} entries like regions, got {law.shape}")
-        if len(names) > MOST_CANDIDATES:
-            raise ValueError(f"{len(names)} candidates; at most {MOST_CANDIDATES}")
-        if stimulus is not None:
-            checked_word("stimulus", stimulus)
-        if request_id is None:
-            decision_id = f"{self._prefix}{next(self._numbers):x}"
-        else:
-            checked_word("request_id", request_id)
-            decision_id = blake2b(request_id.encode(), digest_size=12).hexdigest()
-        view, now = self._view, self._clock()
-        tick = max(floor(now / view.tick_seconds), view.tick)
-        decision, body = view.decide(names, law, tick, decision_id, stimulus)
-        digest = b""  # nobody can ask for a fresh name again
-        if request_id is not None:
-            digest = digest_of(b"".join((
-                "\n".join(names).encode() if isinstance(names, list) else names.tobytes(),
-                law.tobytes(), (stimulus or "").encode(),
-            )))  # fmt: skip
-        draft = Draft("Decision", now, decision_key(decision_id), digest, pack_decision(body))
-        return decision, draft
+    def health(self) -> dict[str, Any]:
+        """Whether answers are fresh; see `Engine.health`."""
+        return self.engine.health()
 
-    def _first(self, draft: Draft, decision_id: str, request_id: str) -> Decision | None:
-        """The first answer to a request, in the log or on its way there; None if this is it."""
-        key = str(draft.key)
-        first: Draft | Event = self._asked.setdefault(key, draft)
-        # Also where another draft is on its way: it may itself be one that came again just now.
-        logged = self._logged(key)
-        if logged is not None:
-            if first is draft:
-                self._asked.pop(key, None)
-            first = logged
-        if first is draft:
-            return None
-        if first.digest != draft.digest:
-            raise ConflictError(f"request_id {request_id!r} has another body")
-        return self._again(unpack_decision(first.body), decision_id)
+    # --- its life
 
-    def _logged(self, key: str) -> Event | None:
-        """An event by its key; None also where the log is out of reach, which stops no answer."""
-        if self._outage:
-            return None  # no use to ask; it is looked for before it is logged
-        try:
-            return self.store.find([key]).get(key)
-        except StoreError:
-            return None
+    def flush(self) -> None:
+        """Wait until everything so far is durable and in the state."""
+        self.engine.flush()
 
-    def _again(self, body: DecisionBody, decision_id: str) -> Decision:
-        """The first answer to a request that came again."""
-        least = min(self._view.psi_min, float(body.psi.min()))  # psi_min may have risen since
-        given = (body.p, body.psi, body.enforced, least)
-        return answer(*given, decision_id, body.revision)[0]
+    def tick(self) -> int:
+        """Fold up to the current tick now, and return it."""
+        return self.engine.tick()
 
+    def snapshot(self) -> None:
+        """Keep the state beside the log, so that opening reads only what comes after."""
+        self.engine.snapshot()
 
-class ConflictError(ValueError):
-    """The same name was used for something else before."""
+    def close(self) -> None:
+        """Make everything durable, keep a snapshot, let go; may be called twice."""
+        self.engine.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
 
 def _found(store: Store, config: GateConfig, now: float) -> None:
@@ -328,15 +343,3 @@ def _found(store: Store, config: GateConfig, now: float) -> None:
     with store.appending() as log:
         if not list(log.tail(0)):  # another replica may have been faster
             log.append([Draft("ConfigChange", now, None, digest_of(body), body)])
-
-
-def _law(p: npt.ArrayLike) -> npt.NDArray[np.float64]:
-    if isinstance(p, np.ndarray) and p.dtype == np.float64:
-        return np.ascontiguousarray(p)
-    try:
-        given = np.asarray(p)
-        if given.dtype.kind not in "fiu":
-            raise ValueError
-        return np.ascontiguousarray(given, np.float64)
-    except (ValueError, TypeError):
-        raise ValueError(f"p must be a list of numbers, got {p!r:.80}") from None

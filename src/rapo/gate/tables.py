@@ -12,9 +12,9 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from rapo.gate.acts import Effect
+from rapo.gate.declare import Effect
+from rapo.gate.format import instant
 from rapo.gate.view import Decision
-from rapo.gate.words import clock_of
 
 MOST_ROWS = 40
 """Rows of a table for people; --json has all of them."""
@@ -53,15 +53,19 @@ def _cell(value: Any) -> str:
 
 def effect_table(effect: Effect, what: str) -> Table:
     """The regions that an action changes, psi, G and H before and after."""
-    verb = "would change" if effect.dry_run else "changed"
-    count = len(effect.regions)
-    reports = f", {effect.reports} reports taken out" if effect.reports else ""
-    regions = "1 region" if count == 1 else f"{count} regions"
     return table(
-        f"{what} {verb} {regions}{reports}",
+        f"{what}: {effect_words(effect)}",
         ("region", ">psi before", ">after", ">G before", ">after", ">H before", ">after"),
         [(c.region, *c.psi, *c.G, *c.H) for c in effect.regions[:MOST_ROWS]],
     )
+
+
+def effect_words(effect: Effect) -> str:
+    """How many regions changed, and how many reports were taken out."""
+    count = len(effect.regions)
+    regions = f"{count or 'no'} region{'s' if count > 1 else ''}"
+    reports = f", {effect.reports} reports taken out" if effect.reports else ""
+    return f"{'would change' if effect.dry_run else 'changed'} {regions}{reports}"
 
 
 def effect_values(effect: Effect) -> Values:
@@ -82,7 +86,7 @@ def status_table(view: Values, tick_seconds: float, config: str) -> Table:
     alarms = [f"{name}: {seen}" for name, seen in view["alarms"].items()]
     rows = [
         ("mode", mode),
-        ("tick", f"{view['tick']} (until {clock_of((view['tick'] + 1) * tick_seconds)})"),
+        ("tick", f"{view['tick']} (until {instant((view['tick'] + 1) * tick_seconds)})"),
         ("revision", f"{view['revision']} of {view['position']} events"),
         ("settings", config[:16]),
         ("regions", f"{view['regions']}, {view['regions_gated']} with psi < 1"),
@@ -119,7 +123,7 @@ def region_tables(found: Values) -> list[Table]:
             "decisions that it changed, newest first",
             ("decision", "at", ">psi", ">share before", ">after", "applied"),
             [
-                (d["decision_id"], clock_of(d["at"]), d["psi"], d["before"], d["after"],
+                (d["decision_id"], instant(d["at"]), d["psi"], d["before"], d["after"],
                  d["applied"])
                 for d in found["decisions"][:MOST_ROWS]
             ],
@@ -131,14 +135,14 @@ def _note(act: Values | None) -> str:
     if act is None:
         return "-"
     psi = f"psi {act['psi']:g}, " if act.get("psi") is not None else ""
-    until = f" until {clock_of(act['expires_at'])}" if act.get("expires_at") is not None else ""
+    until = f" until {instant(act['expires_at'])}" if act.get("expires_at") is not None else ""
     return f"{psi}by {act['by']}: {act['reason']}{until}"
 
 
 def _report_row(report: Values) -> tuple[Any, ...]:
     counts = "rolled back" if report["rolled_back"] else report["counts"]
     return (
-        report["report_id"], report["source"], report["signal"], clock_of(report["at"]),
+        report["report_id"], report["source"], report["signal"], instant(report["at"]),
         report["harm"], report["weight"], report["dG"], report["dH"], counts,
     )  # fmt: skip
 
@@ -147,7 +151,7 @@ def explain_tables(found: Values) -> list[Table]:
     """How much a decision was changed, and because of which reports."""
     applied = "applied" if found["applied"] else "not applied: shadow"
     title = (
-        f"decision {found['decision_id']} at {clock_of(found['at'])}: moved by "
+        f"decision {found['decision_id']} at {instant(found['at'])}: moved by "
         f"{found['total_variation']:.1%} ({applied}), {found['candidates']} candidates"
     )
     tables = [table(
@@ -163,7 +167,7 @@ def explain_tables(found: Values) -> list[Table]:
             f"because of these reports on {region['region']}",
             ("report", "source", "signal", "exposed", ">harm", ">share of the change"),
             [
-                (r["report_id"], r["source"], r["signal"], clock_of(r["at"]), r["harm"],
+                (r["report_id"], r["source"], r["signal"], instant(r["at"]), r["harm"],
                  f"{r['share']:.0%}")
                 for r in region["because_of"]
             ],
@@ -211,7 +215,7 @@ def reporters_table(found: list[Values]) -> Table:
         [
             (r["source"], r["reports"], r["waiting"], r["rolled_back"], r["regions"],
              r["signals"], r["harm"], r["trace"],
-             "-" if r["agreed"] is None else f"{r['agreed']:.0%}", clock_of(r["last_at"]))
+             "-" if r["agreed"] is None else f"{r['agreed']:.0%}", instant(r["last_at"]))
             for r in found[:MOST_ROWS]
         ],
     )  # fmt: skip
@@ -223,7 +227,7 @@ def queue_table(found: list[Values]) -> Table:
         f"{len(found)} reports wait for a reviewer",
         ("report", "why", "source", "signal", "exposed", ">harm", "decision or regions"),
         [
-            (r["report_id"], r["waits_for"], r["source"], r["signal"], clock_of(r["at"]),
+            (r["report_id"], r["waits_for"], r["source"], r["signal"], instant(r["at"]),
              r["harm"], r["decision_id"] or r["regions"])
             for r in found[:MOST_ROWS]
         ],

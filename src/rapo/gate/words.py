@@ -1,4 +1,4 @@
-"""What people type at `rapo gate`: regions, times, settings and files of reports, as values."""
+"""What people type, at a prompt or into a form: regions, times, settings, files of reports."""
 
 from __future__ import annotations
 
@@ -78,17 +78,6 @@ def time_of(name: str, word: str | None, *, ahead: bool = False) -> float | None
     if not isfinite(seconds):
         raise ValueError(f"{name} must be finite, got {word!r}")
     return seconds
-
-
-def clock_of(seconds: float | None) -> str:
-    """Unix seconds as people read them, in UTC.
-
-    >>> clock_of(1767312000.0)
-    '2026-01-02 00:00:00Z'
-    """
-    if seconds is None:
-        return "-"
-    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M:%SZ")
 
 
 def login() -> str:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from math import ceil, floor, isfinite, log10
 from typing import Any
 
-from rapo.gate.service.numerals import clock, number, span
+from rapo.gate.format import clock, number, span
 
 LEFT, RIGHT, TOP, BOTTOM = 44.0, 10.0, 8.0, 20.0
 """Margins of a chart around its plot, in SVG units."""

@@ -1,18 +1,27 @@
-"""What every request passes through: an id, a log line, counts, and headers that browsers heed."""
+"""What every request passes through: an id, counts, headers that browsers heed, and a log line.
+
+Logs are JSON, one line per request, with its route and its client, never with a key.
+"""
 
 from __future__ import annotations
 
+import json
 import logging
 import re
 import secrets
+import sys
 import time
-from typing import Any
+from typing import Any, TextIO
 
+from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from rapo.gate.service.logs import CALLER, LOGGER
 from rapo.gate.service.metrics import Metrics
-from rapo.gate.service.operation import broken, level_of
+from rapo.gate.service.strict import CALLER
+
+LOGGER = logging.getLogger("rapo.gate.service")
+ROUTE = "rapo.gate.route"
+"""Where a request's scope holds its route, if FastAPI does not."""
 
 _SAFE_ID = re.compile(rb"[A-Za-z0-9._:-]{1,100}\Z")
 _ALWAYS = (
@@ -27,6 +36,11 @@ _API_POLICY = b"default-src 'none'; frame-ancestors 'none'"
 _PAGE_POLICY = (
     b"default-src 'self'; object-src 'none'; base-uri 'none'; form-action 'self'; "
     b"frame-ancestors 'none'"
+)
+
+
+_FAULT = Response(
+    b'{"error":"a fault of the gate; its log tells more"}', 500, media_type="application/json"
 )
 
 
@@ -62,14 +76,14 @@ class Frame:
         try:
             await self._app(scope, receive, framed)
         except Exception as error:
-            answer = broken(error)
+            LOGGER.error("fault", exc_info=error)
             if not status:
-                await answer(scope, receive, framed)
+                await _FAULT(scope, receive, framed)
         finally:
             seconds = time.perf_counter() - begun
             path = _template(scope)
             self._metrics.answered(path, status, seconds)
-            level = level_of(status)
+            level = logging.ERROR if status >= 500 else logging.INFO
             if LOGGER.isEnabledFor(level):
                 _log(level, scope, path, status, seconds, request_id)
 
@@ -85,7 +99,7 @@ def _request_id(scope: Scope) -> bytes:
 def _template(scope: Scope) -> str:
     """The route, not the path: paths name regions and have no end."""
     route: Any = scope.get("route")
-    return str(getattr(route, "path_format", None) or getattr(route, "path", "unmatched"))
+    return str(scope.get(ROUTE) or getattr(route, "path_format", "unmatched"))
 
 
 def _log(
@@ -93,7 +107,8 @@ def _log(
 ) -> None:
     fields = {
         "method": scope["method"],
-        "path": path,
+        "route": path,
+        "client": client[0] if (client := scope.get("client")) else None,
         "status": status,
         "ms": round(1000 * seconds, 3),
         "key": scope.get(CALLER),
@@ -105,3 +120,32 @@ def _log(
 def silence_access_log() -> None:
     """The server's own line per request would say the same without the key's name."""
     logging.getLogger("uvicorn.access").disabled = True
+
+
+class JsonLines(logging.Formatter):
+    """A record as one line of JSON: when, how bad, what, and the fields it carries."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """The line."""
+        moment = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created))
+        line = {
+            "at": f"{moment}.{int(record.msecs):03d}Z",
+            "level": record.levelname.lower(),
+            "event": record.getMessage(),
+            **getattr(record, "fields", {}),
+        }
+        if record.exc_info:
+            line["trace"] = self.formatException(record.exc_info)
+        return json.dumps(line, default=str)
+
+
+def log_to(stream: TextIO | None = None, level: int = logging.INFO) -> logging.Handler:
+    """Send the service's log to a stream, stderr by default; the handler, to take it off again."""
+    handler = logging.StreamHandler(stream or sys.stderr)
+    handler.setFormatter(JsonLines())
+    for name in (LOGGER.name, "uvicorn.error"):
+        logger = logging.getLogger(name)
+        logger.handlers = [handler]
+        logger.setLevel(level)
+        logger.propagate = False
+    return handler

@@ -77,7 +77,11 @@ class _Gauges(Collector):
         """Each figure as a gauge."""
         health = self._gate.health()
         values = {
-            "up": ("1 while answers are fresh.", float(health["status"] == "ok")),
+            "up": ("1 while answers are fresh.", float(health["status"] in ("ok", "ahead"))),
+            "clock_ahead_seconds": (
+                "How far the last tick is in the future.",
+                health["seconds_ahead"],
+            ),
             "revision": ("State that decisions are made from.", health["revision"]),
             "position": ("Events that the state has taken in.", health["position"]),
             "lag_events": ("Events of the log that it has not.", health["behind"]),

@@ -6,91 +6,90 @@ import time
 from typing import Any
 from urllib.parse import urlencode
 
-import numpy as np
 from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import Response
 
-from rapo.gate import audit
-from rapo.gate.acts import checked_reason
-from rapo.gate.events import Region, decision_key, unpack_decision
+from rapo.gate.declare import ACTIONS, checked_reason
+from rapo.gate.events import decision_key
+from rapo.gate.format import (
+    BAND_WORDS,
+    FIELD_WORDS,
+    SETTING_WORDS,
+    WAIT_WORDS,
+    region_query,
+)
 from rapo.gate.gate import Gate
-from rapo.gate.service import charts, meanings
-from rapo.gate.service.assets import Assets
-from rapo.gate.service.body import RefusedError
-from rapo.gate.service.courses import courses
-from rapo.gate.service.deeds import deeds
-from rapo.gate.service.keys import Keys
-from rapo.gate.service.login import add_login
-from rapo.gate.service.numerals import region_query
-from rapo.gate.service.proposals import ACTIONS, EXPIRIES, Clock, Proposal, summary
-from rapo.gate.service.sessions import Attempts, Sessions
-from rapo.gate.service.visit import Desk, Handler, Visit, redirect
-from rapo.gate.state import State
+from rapo.gate.service import charts, forms, lists, questions
+from rapo.gate.service.audits import Audits
+from rapo.gate.service.auth import Attempts, Keys
+from rapo.gate.service.forms import Clock, Proposal
+from rapo.gate.service.lists import Table
+from rapo.gate.service.site import Handler, Site, Visit, add_login, add_page, redirect
+from rapo.gate.service.strict import RefusedError
 
-MOST_REGIONS = 500
-"""Regions of one table."""
-DECISIONS_SHOWN = 50
 EFFECTS_SHOWN = 100
 """Regions of a dry run that are listed."""
 
 
-def make_pages(gate: Gate, keys: Keys, *, clock: Clock = time.time) -> APIRouter:
+def make_pages(gate: Gate, keys: Keys, audits: Audits, *, clock: Clock = time.time) -> APIRouter:
     """The routes of the reviewer's page, with sessions of their own.
 
     Args:
         gate: what is reviewed.
+        audits: who answers questions.
         keys: a key of scope review opens the page, one of scope admin also the mode.
         clock: Unix seconds, the gate's own; overrides end by it.
     """
     router = APIRouter(include_in_schema=False)
-    desk = Desk(gate, Sessions(), Assets())
-    pages = Pages(desk, clock)
-    routes: list[tuple[str, Handler, list[str]]] = [
-        ("/", pages.overview, ["GET"]),
-        ("/overview/live", pages.live, ["GET"]),
-        ("/regions", pages.regions, ["GET"]),
-        ("/region", pages.region, ["GET"]),
-        ("/queue", pages.queue, ["GET"]),
-        ("/reporters", pages.reporters, ["GET"]),
-        ("/decisions", pages.decisions, ["GET"]),
-        ("/decision", pages.decision, ["GET"]),
-        ("/bias", pages.bias, ["GET"]),
-        ("/policy", pages.policy, ["GET"]),
-        ("/find", pages.find, ["GET"]),
-        ("/actions/{kind}", pages.propose, ["GET"]),
-        ("/actions/{kind}", pages.act, ["POST"]),
+    site = Site(gate, audits)
+    pages = Pages(site, clock)
+    routes: list[tuple[str, Handler, str]] = [
+        ("/", pages.overview, "GET"),
+        ("/overview/live", pages.live, "GET"),
+        ("/regions", pages.regions, "GET"),
+        ("/region", pages.region, "GET"),
+        ("/queue", pages.queue, "GET"),
+        ("/reporters", pages.reporters, "GET"),
+        ("/decisions", pages.decisions, "GET"),
+        ("/decision", pages.decision, "GET"),
+        ("/bias", pages.bias, "GET"),
+        ("/policy", pages.policy, "GET"),
+        ("/find", pages.find, "GET"),
+        ("/actions/{kind}", pages.propose, "GET"),
+        ("/actions/{kind}", pages.act, "POST"),
     ]
-    for path, handler, methods in routes:
-        router.add_route(path, desk.page(handler), methods, include_in_schema=False)
-    add_login(router, desk, keys, Attempts())
+    for path, handler, method in routes:
+        add_page(router, path, site.page(handler), method)
+    add_login(router, site, keys, Attempts())
 
     async def static(request: Request) -> Response:
-        return await desk.assets.serve(request)
+        return await site.assets.serve(request)
 
-    router.add_route("/static/{name:path}", static, ["GET"], include_in_schema=False)
+    add_page(router, "/static/{name:path}", static, "GET")
     return router
 
 
 class Pages:
     """A method for every page."""
 
-    def __init__(self, desk: Desk, clock: Clock) -> None:
-        self.desk, self.gate, self.clock = desk, desk.gate, clock
+    def __init__(self, site: Site, clock: Clock) -> None:
+        self.site, self.gate, self.clock = site, site.gate, clock
+        self.ask = site.audits.ask_waiting
 
     # --- what is shown
 
     def overview(self, visit: Visit) -> Response:
         """The gate at a glance."""
-        return self.desk.render(visit, "overview.html", **self._overview())
+        return self.site.render(visit, "overview.html", **self._overview())
 
     def live(self, visit: Visit) -> Response:
         """The part of the overview that changes."""
-        return self.desk.bare("_live.html", **self._overview())
+        return self.site.bare("_live.html", **self._overview())
 
     def _overview(self) -> dict[str, Any]:
-        seen = self.gate.read(audit.overview)
-        found = self.gate.read(audit.outcomes)
+        seen = self.ask(questions.overview)
+        found = self.ask(questions.outcomes)
         course = seen["course"]
         drawn = [
             charts.over_time(title, course["at"], {title: course[name]})
@@ -113,79 +112,109 @@ class Pages:
             "scars": charts.histogram(seen["scars"]["from"], seen["scars"]["regions"]),
             "returned": back[:20],
             "stimuli": len(found["stimuli"]),
-            "bands": meanings.BANDS,
+            "bands": BAND_WORDS,
         }
 
     def regions(self, visit: Visit) -> Response:
-        """Regions by scar, or those whose name has some words in it."""
-        words, top = visit.one("q"), _whole(visit.one("top", "50"), 1, MOST_REGIONS)
-        views, found, known = self.gate.read(lambda state: _regions(state, words, top))
-        lines = courses(self.gate, [v["region"] for v in views])
-        for view, line in zip(views, lines, strict=True):
+        """Regions: the largest scars first, or as asked."""
+        asked = lists.wanted(lists.REGIONS, visit.fields)
+        views, found, known = self.ask(questions.regions, asked)
+        for view in views:
+            line = view["course"]
             view["spark"] = charts.spark(line["H"]), charts.spark(line["G"])
-        values = {"views": views, "found": found, "known": known, "words": words, "top": top}
+        values = {**self._list(visit, lists.REGIONS, asked), "views": views, "found": found,
+                  "known": known}  # fmt: skip
         if "hx-request" in visit.request.headers:
-            return self.desk.bare("_regions.html", **values)
-        return self.desk.render(visit, "regions.html", **values)
+            return self.site.bare("_regions.html", **values)
+        return self.site.render(visit, "regions.html", **values)
+
+    def _list(self, visit: Visit, table: Table, asked: lists.Wanted) -> dict[str, Any]:
+        """What every page with a list needs to draw its filters and heads."""
+        return {
+            "asked": asked,
+            "table": table,
+            "links": lists.Links(table, visit.fields, asked),
+            "given": {name: visit.one(name) for name in ("from", "to")},
+        }
 
     def region(self, visit: Visit) -> Response:
         """Everything about one region: state, course, chain, and what may be done."""
         name = visit.region()
-        chain = self.gate.read(lambda state: audit.chain(state, self.gate.store, name))
+        chain = self.ask(questions.chain, name)
         course = chain["course"]
         drawn = charts.over_time(
-            "Trace G and scar H", course["at"], {"G": course["G"], "H": course["H"]}, 820, 200
+            "Trace G and scar H", course["at"], {"G": course["G"], "H": course["H"]}, 520, 170
         )
-        return self.desk.render(
+        now = {part: [words] for part, words in chain["region"]["label"].items()}
+        if chain["region"]["override"]:
+            now["psi"] = [f"{chain['region']['override']['psi']:g}"]
+        return self.site.render(
             visit, "region.html", view=chain["region"], chain=chain, chart=drawn,
-            config=self.gate.config, expiries=EXPIRIES,
+            config=self.gate.config, forms=self._forms(visit, "region", now),
         )  # fmt: skip
+
+    def _forms(self, visit: Visit, place: str, now: forms.Fields) -> dict[str, Any]:
+        """Forms of the actions about something, by name, filled with what holds now."""
+        return {
+            name: (action, forms.inputs(action, now, leave_out=("region", "reports", "source")))
+            for name, action in ACTIONS.items()
+            if visit.session.may(action.scope) and (place in forms.about(action) if place
+                                                    else not forms.about(action))
+        }  # fmt: skip
 
     def queue(self, visit: Visit) -> Response:
         """Reports that wait for a reviewer."""
-        items = self.gate.read(audit.queue)
-        return self.desk.render(
-            visit, "queue.html", items=items, waits=meanings.WAITS, config=self.gate.config
-        )
+        asked = lists.wanted(lists.QUEUE, {"top": ["200"], **visit.fields})
+        items, count = self.ask(questions.waiting, asked)
+        return self.site.render(
+            visit, "queue.html", items=items, count=count, waits=WAIT_WORDS,
+            config=self.gate.config, all_chosen=visit.one("all") == "yes",
+            **self._list(visit, lists.QUEUE, asked),
+        )  # fmt: skip
 
     def reporters(self, visit: Visit) -> Response:
         """Who reported."""
-        return self.desk.render(visit, "reporters.html", reporters=self.gate.read(audit.reporters))
+        asked = lists.wanted(lists.REPORTERS, {"top": ["200"], **visit.fields})
+        found, count = self.ask(questions.who_reported, asked)
+        return self.site.render(
+            visit, "reporters.html", reporters=found, count=count,
+            **self._list(visit, lists.REPORTERS, asked),
+        )  # fmt: skip
 
     def decisions(self, visit: Visit) -> Response:
-        """The newest decisions, and a search."""
-        found = []
-        store = self.gate.store
-        for event in store.read(0, DECISIONS_SHOWN, ("Decision",), newest=True):
-            body = unpack_decision(event.body)
-            moved = float(np.abs(body.p / body.p.sum() - body.gated).sum() / 2)
-            found.append({
-                "id": (event.key or "").partition("\x1f")[2], "at": event.at,
-                "candidates": body.p.size, "moved": moved, "applied": body.enforced,
-                "stimulus": body.stimulus,
-            })  # fmt: skip
-        return self.desk.render(visit, "decisions.html", decisions=found)
+        """Decisions: the newest first, or as asked."""
+        asked = lists.wanted(lists.DECISIONS, visit.fields)
+        found, whole = self.ask(questions.decisions, asked)
+        return self.site.render(
+            visit, "decisions.html", decisions=found, whole=whole,
+            **self._list(visit, lists.DECISIONS, asked),
+        )  # fmt: skip
 
     def decision(self, visit: Visit) -> Response:
         """How much a decision was changed, and because of which reports."""
         named = visit.exact("id")
-        why = self.gate.read(lambda state: audit.explain(state, self.gate.store, named))
-        return self.desk.render(visit, "decision.html", d=why)
+        why = self.ask(questions.explain, named)
+        return self.site.render(visit, "decision.html", d=why)
 
     def bias(self, visit: Visit) -> Response:
         """Gating and reports by group and topic."""
-        found = self.gate.read(audit.bias)
+        found = self.ask(questions.bias)
         tables = {kind: _drawn(entries) for kind, entries in found.items()}
-        return self.desk.render(visit, "bias.html", tables=tables)
+        return self.site.render(visit, "bias.html", tables=tables)
 
     def policy(self, visit: Visit) -> Response:
         """The mode, the settings in force, and what people did."""
         config = self.gate.config
         values = config.to_dict()
         fields = values.pop("params")
-        return self.desk.render(
-            visit, "policy.html", settings=values, fields=fields, meanings=meanings,
-            deeds=deeds(self.gate.store), digest=config.digest(),
+        mode, percent = self.gate.read(lambda state: (state.mode, state.percent))
+        now = {"mode": [mode], "percent": [f"{percent:g}"]}
+        return self.site.render(
+            visit, "policy.html", settings=values, fields=fields,
+            words={"settings": SETTING_WORDS, "fields": FIELD_WORDS},
+            deeds=self.ask(questions.deeds), digest=config.digest(),
+            forms=self._forms(visit, "", now),
+            others=[a for a in ACTIONS.values() if forms.about(a) and visit.session.may(a.scope)],
         )  # fmt: skip
 
     def find(self, visit: Visit) -> Response:
@@ -201,54 +230,58 @@ class Pages:
     # --- what is done
 
     def propose(self, visit: Visit) -> Response:
-        """Show what an action would do, and ask for a reason."""
-        return self._dry(visit, self._proposal(visit))
+        """Show what an action would do and ask for a reason; without fields, ask for those."""
+        self._check_scope(visit)
+        try:
+            if visit.fields:
+                return self._dry(visit, self._proposal(visit))
+        except ValueError as error:
+            return self._form(visit, str(error))
+        return self._form(visit)
 
     def act(self, visit: Visit) -> Response:
         """Do it, if there is a reason."""
-        proposal, reason = self._proposal(visit), visit.one("reason")
+        self._check_scope(visit)
+        reason = visit.one("reason")
         try:
-            checked_reason(reason)
+            proposal = self._proposal(visit)
+            try:
+                checked_reason(reason)
+            except ValueError as error:
+                words = str(error) if reason else "Nothing was changed: an action needs a reason."
+                return self._dry(visit, proposal, words, reason)
+            done = proposal.made(reason, visit.session.name, dry_run=False)
+            effect = self.gate.act(done)
         except ValueError as error:
-            words = str(error) if reason else "Nothing was changed: an action needs a reason."
-            return self._dry(visit, proposal, words, reason)
-        effect = proposal.run(False, reason, visit.session.name)
-        visit.session.notice = summary(effect, proposal)
+            return self._form(visit, str(error))
+        visit.session.notice = forms.summary(effect, done.title())
         return redirect(proposal.back)
 
-    def _proposal(self, visit: Visit) -> Proposal:
-        kind = str(visit.request.path_params["kind"])
-        if kind not in ACTIONS:
-            raise LookupError(f"there is no action {kind!r:.40}")
-        scope, read = ACTIONS[kind]
+    def _check_scope(self, visit: Visit) -> None:
+        scope = forms.action_named(visit.request.path_params["kind"]).scope
         if not visit.session.may(scope):
             raise RefusedError(403, f"this needs a key of scope {scope}; log in with one")
-        return read(self.gate, visit, self.clock)
+
+    def _proposal(self, visit: Visit) -> Proposal:
+        return forms.proposal(visit.request.path_params["kind"], visit.fields, self.clock)
+
+    def _form(self, visit: Visit, problem: str = "") -> Response:
+        action = forms.action_named(visit.request.path_params["kind"])
+        return self.site.render(
+            visit, "form.html", 422 if problem else 200, action=action, problem=problem,
+            inputs=forms.inputs(action, visit.fields),
+        )  # fmt: skip
 
     def _dry(
         self, visit: Visit, proposal: Proposal, problem: str = "", reason: str = ""
     ) -> Response:
-        effect = proposal.run(True, "", visit.session.name)
-        return self.desk.render(
+        tried = proposal.made("", visit.session.name, dry_run=True)
+        effect = self.ask(questions.dry_run, tried)
+        return self.site.render(
             visit, "action.html", 422 if problem else 200, proposal=proposal, effect=effect,
-            shown=effect.regions[:EFFECTS_SHOWN], problem=problem, reason=reason,
-            action=visit.request.url.path,
+            title=tried.title(), about=tried.meaning(self.gate.config), problem=problem,
+            shown=effect.regions[:EFFECTS_SHOWN], reason=reason, action=visit.request.url.path,
         )  # fmt: skip
-
-
-def _regions(state: State, words: str, top: int) -> tuple[list[dict[str, Any]], int, int]:
-    """Views of up to `top` regions by scar, how many there are, how many are known."""
-    known = len(state.regions)
-    if not words:
-        return audit.top_regions(state, top), known, known
-    wanted = words.casefold()
-    hits: list[tuple[bool, float, float, Region]] = []
-    for i, name in enumerate(state.regions.names):
-        text = str(name).casefold()
-        if wanted in text:
-            hits.append((text != wanted, -state.fold.H[i], -state.fold.G[i], name))
-    hits.sort(key=lambda hit: hit[:3])
-    return [audit.region_view(state, hit[3]) for hit in hits[:top]], len(hits), known
 
 
 def _drawn(entries: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -261,9 +294,3 @@ def _drawn(entries: list[dict[str, Any]]) -> list[dict[str, Any]]:
         for signal, mark in zip(signals, charts.whiskers([s[rate] for s in signals]), strict=True):
             signal[rate]["mark"] = mark
     return entries
-
-
-def _whole(word: str, low: int, high: int) -> int:
-    if not (word.isascii() and word.isdecimal() and len(word) < 10):
-        raise ValueError(f"a whole number was expected, got {word!r:.40}")
-    return min(max(int(word), low), high)

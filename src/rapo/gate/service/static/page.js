@@ -86,5 +86,22 @@ function charts() {
   });
 }
 
+// One box that ticks all the others; without this file a link does it.
+function chooseAll() {
+  for (const all of document.querySelectorAll("input[data-all]")) {
+    const boxes = () => all.form.querySelectorAll(`input[name="${all.dataset.all}"]`);
+    all.hidden = false;
+    all.addEventListener("change", () => {
+      for (const box of boxes()) box.checked = all.checked;
+    });
+    all.form.addEventListener("change", () => {
+      const chosen = [...boxes()].filter((box) => box.checked).length;
+      all.checked = chosen === boxes().length;
+      all.indeterminate = chosen > 0 && !all.checked;
+    });
+  }
+}
+
 refresh();
 charts();
+chooseAll();

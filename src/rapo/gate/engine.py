@@ -1,19 +1,17 @@
-"""`Keeper`: the state in memory, kept in step with the log by one writer thread."""
+"""`Engine`: the state in memory, kept in step with the log by one writer thread."""
 
 from __future__ import annotations
 
-import threading
 import time
 import warnings
 from collections.abc import Callable
 from concurrent.futures import Future
 from math import floor
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 from rapo.gate.config import GateConfig
 from rapo.gate.events import Draft, digest_of, packed
-from rapo.gate.snapshot import dump, load
+from rapo.gate.memory import Memory, Replay, replayed
 from rapo.gate.state import State
 from rapo.gate.store import Appending, Store, StoreError
 from rapo.gate.view import View
@@ -23,8 +21,8 @@ POLL = 0.2
 """Seconds between looks at a shared log, and at the clock."""
 SNAPSHOT_EVERY = 100_000
 """Events between snapshots."""
-_READ = 5000
-"""Events read at a time."""
+AHEAD = 60.0
+"""Seconds that the last tick may be ahead of the clock before health says so."""
 
 _OWN_FAULTS = (
     ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError
@@ -34,7 +32,7 @@ _OWN_FAULTS = (
 Clock = Callable[[], float]
 
 
-class Keeper:
+class Engine:
     """Holds the state at the end of the log and the view that decisions are made from.
 
     Work is put into the writer's queue; the writer does it inside a transaction, takes its events
@@ -47,21 +45,15 @@ class Keeper:
     """
 
     def __init__(self, store: Store, *, clock: Clock = time.time, read_only: bool = False) -> None:
-        self.store, self.read_only = store, read_only
-        self._clock = clock
-        self._lock = threading.RLock()
-        self._broken: str | None = None
+        self.store, self.read_only, self.clock = store, read_only, clock
+        self.broken: str | None = None
         """Why nothing can be logged until the gate is opened again."""
-        self._outage: str | None = None
+        self.outage: str | None = None
         """Why the log is out of reach for the time being."""
-        self._seen = self._outage_since = time.monotonic()
-        self._unsure = False
-        """Whether the state holds more, or less, than the log: it must be read again."""
-        self._asked: dict[str, Draft] = {}
+        self._seen = self._out_since = time.monotonic()
+        self.asked: dict[str, Draft] = {}
         """Decisions with a request id that are not in the log yet."""
-        self._state = self._read_log()
-        self._snapshot_at = self._state.position
-        self._view = View(self._state)
+        self._memory = Memory(store)
         self._writer = Writer(self._commit, self._idle, POLL)
         self._writer.start()
 
@@ -71,115 +63,143 @@ class Keeper:
             left = self._writer.end()
             if left:
                 warnings.warn(
-                    f"{len(left)} decisions could not be logged: {self._outage}", stacklevel=2
+                    f"{len(left)} decisions could not be logged: {self.outage}", stacklevel=2
                 )
-            if not (self.read_only or self._broken or self._outage or self._unsure):
+            if not (self.read_only or self.broken or self.outage or self._memory.unsure):
                 try:
                     self.snapshot()
                 except (StoreError, OSError) as error:
                     warnings.warn(f"no snapshot was kept: {error}", stacklevel=2)
         self.store.close()
 
-    def __enter__(self) -> Self:
-        return self
+    @property
+    def state(self) -> State:
+        """The state itself; only the writer changes it, under the lock."""
+        return self._memory.state
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        value: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
+    @property
+    def view(self) -> View:
+        """What decisions are made from."""
+        return self._memory.view
 
     @property
     def config(self) -> GateConfig:
         """Settings in force."""
-        return self._state.config
+        return self.state.config
 
     def read(self, look: Callable[[State], Any]) -> Any:
         """Look at the state while nothing changes it; `look` must not change it either."""
-        with self._lock:
-            self._check_sure()
-            return look(self._state)
+        with self._memory.lock:
+            if self._memory.unsure:
+                raise StoreError(self.broken or self.outage or "the log must be read again first")
+            return look(self.state)
 
-    def verify(self) -> dict[str, Any]:
+    def verify(self, replay: Callable[[int], Replay] | None = None) -> dict[str, Any]:
         """Fold the whole log afresh and compare.
+
+        Args:
+            replay: folds the log up to a position, in another process if it can; by default here.
 
         Returns:
             `ok`; the `position` compared at; `fields`, the hash of the live state, `replay`, that
             of the fresh one, `config`, that of the settings; `integrity` of the database.
         """
         self.flush()
-        with self._lock:
-            self._check_sure()
-            until, config = self._state.position, self.config.digest()
-            live = self._state.field_hash()
-        fresh = State(self.store.find)
-        _catch_up(fresh, self.store, until)  # without the lock: the gate goes on meanwhile
-        found = {
+        until, config, live = self.read(lambda s: (s.position, s.config.digest(), s.field_hash()))
+        fresh = replay(until) if replay else replayed(self.store, until)  # the gate goes on
+        same = live == fresh.fields and fresh.integrity == "ok"
+        return {
+            "ok": same,
             "position": fresh.position,
             "revision": fresh.revision,
             "tick": fresh.tick,
             "fields": live,
-            "replay": fresh.field_hash(),
+            "replay": fresh.fields,
             "config": config,
-            "integrity": self.store.integrity(),
+            "integrity": fresh.integrity,
         }
-        same = found["fields"] == found["replay"] and found["integrity"] == "ok"
-        return {"ok": same, **found}
 
     def health(self) -> dict[str, Any]:
-        """Whether answers are fresh: `ok`, `stale` (the log is out of reach) or `broken`."""
-        behind, why = 0, self._broken or self._outage
+        """Whether answers are fresh.
+
+        Returns:
+            `status`: `ok`, `ahead` (fresh, but ticks of the future were folded: the clock ran
+            ahead once, and nothing is folded until it gets there), `stale` (the log is out of
+            reach) or `broken`; and `why`.
+        """
+        behind, why = 0, self.broken or self.outage
         if why is None:
             try:
-                behind = self.store.last() - self._state.position
+                behind = self.store.last() - self.state.position
             except OSError as error:
                 why = str(error)
         age = time.monotonic() - self._seen
-        overdue = self._tick_now() - self._state.tick if self._needs_tick() else 0
+        overdue = self._tick_now() - self.state.tick if self.needs_tick() else 0
         stale = why or age > 25 * POLL or overdue > 2 or not self._writer.is_alive()
-        status = "broken" if self._broken else "stale" if stale else "ok"
+        ahead = max(0.0, self.state.tick * self.config.tick_seconds - self.clock())
+        status = "broken" if self.broken else "stale" if stale else "ok"
+        if status == "ok" and ahead > AHEAD:
+            status, why = "ahead", f"the last tick is {ahead:.0f} s ahead of the clock"
         return {
             "status": status,
             "why": why,
-            "revision": self._view.revision,
-            "position": self._state.position,
+            "revision": self.view.revision,
+            "position": self.state.position,
             "behind": max(0, behind),
             "seconds_since_contact": round(age, 3),
-            "tick": self._state.tick,
-            "mode": self._view.mode,
+            "seconds_ahead": round(ahead, 3),
+            "tick": self.state.tick,
+            "mode": self.view.mode,
             "waiting": self._writer.waiting(),
         }
+
+    def follow(self, position: int, seconds: float = PATIENCE) -> None:
+        """Wait until the state has taken the log in up to a position.
+
+        Raises:
+            StoreError: it did not come within `seconds`.
+        """
+        last = time.monotonic() + seconds
+        while self.state.position < position:
+            with self._memory.lock:
+                self._memory.make_sure()
+                self._memory.follow()
+            if self.state.position < position:
+                if time.monotonic() > last:
+                    raise StoreError(f"the log has no event {position} after {seconds:g} s")
+                time.sleep(POLL / 10)
 
     def flush(self) -> None:
         """Wait until everything so far is durable and in the state."""
         if not self.read_only:
-            self._soon(lambda state, log: (None, [])).result()
+            self.submit(lambda state, log: (None, [])).result()
 
     def tick(self) -> int:
         """Fold up to the current tick now, and return it."""
-        return int(self._soon(lambda state, log: (state.tick, [])).result())
+        return int(self.submit(lambda state, log: (state.tick, [])).result())
 
     def snapshot(self) -> None:
-        """Keep the state beside the log, so that opening reads only what comes after."""
-        with self._lock:
-            self._check_sure()
-            ledger, position = self._state.ledger, self._state.position
-            new = ledger.rows[ledger.kept :]
-            self.store.save_snapshot(position, dump(self._state), new, ledger.kept)
-            ledger.kept = len(ledger)
-            self._snapshot_at = position
+        """Keep the state beside the log, so that opening is quick."""
+        self._memory.snapshot()
 
     # --- the writer's side
 
-    def _soon(self, work: Work) -> Future[Any]:
-        if self._broken:
-            raise StoreError(self._broken)
+    def put(self, decision: Draft) -> None:
+        """Log a decision that nobody waits for, soon."""
+        try:
+            self._writer.put(Job(None, decision))
+        except BaseException:
+            self.asked.pop(str(decision.key), None)  # it is on its way nowhere
+            raise
+
+    def submit(self, work: Work) -> Future[Any]:
+        """Have work done in a transaction; answered once it is durable."""
+        if self.broken:
+            raise StoreError(self.broken)
         if self.read_only:
             raise StoreError(f"{self.store.address} is open for reading only")
-        outage, now = self._outage, time.monotonic()
-        if outage and now - self._outage_since > PATIENCE:
+        outage, now = self.outage, time.monotonic()
+        if outage and now - self._out_since > PATIENCE:
             raise StoreError(outage)  # others wait in vain already
         future: Future[Any] = Future()
         self._writer.put(Job(work, future=future, since=now))
@@ -193,34 +213,34 @@ class Keeper:
             have been committed all the same: every job looks for what it appended before.
         """
         answers: list[tuple[Future[Any], Any, BaseException | None]] = []
-        with self._lock:
+        with self._memory.lock:
             try:
-                if self._broken:
-                    raise StoreError(self._broken)
-                self._make_sure()
+                if self.broken:
+                    raise StoreError(self.broken)
+                self._memory.make_sure()
                 with self.store.appending() as log:
-                    self._unsure = True
-                    self._state.fetch = log.find  # it sees what is not committed yet
-                    for event in log.tail(self._state.position):
-                        self._state.apply(event)
+                    self._memory.unsure = True
+                    self.state.fetch = log.find  # it sees what is not committed yet
+                    for event in log.tail(self.state.position):
+                        self.state.apply(event)
                     self._tick_if_due(log)
                     self._do(jobs, log, answers)
-                self._unsure = False
+                self._memory.unsure = False
                 self._reached()
-                self._publish()
+                self._memory.publish()
             except Exception as error:
                 self._failed(error)
-                if isinstance(error, StoreError) and not self._broken:
+                if isinstance(error, StoreError) and not self.broken:
                     return error
                 answers = [(j.future, None, error) for j in jobs if j.future is not None]
                 unanswered = [j for j in jobs if j.future is None]
-                if unanswered and not self._broken:
+                if unanswered and not self.broken:
                     if answers:  # one of those is the cause
                         self._writer.again(unanswered)
                     else:
-                        self._broken = f"decisions cannot be logged: {error!r}"
+                        self.broken = f"decisions cannot be logged: {error!r}"
             finally:
-                self._state.fetch = self.store.find
+                self.state.fetch = self.store.find
         for future, value, problem in answers:
             if not future.set_running_or_notify_cancel():
                 continue
@@ -230,7 +250,7 @@ class Keeper:
                 future.set_result(value)
         for job in jobs:  # the log knows them by now, or never will
             if job.draft is not None:
-                self._asked.pop(str(job.draft.key), None)
+                self.asked.pop(str(job.draft.key), None)
         try:
             self._snapshot_if_due()
         except Exception as error:
@@ -247,12 +267,12 @@ class Keeper:
             decisions = []
             assert job.work is not None and job.future is not None
             try:
-                value, events = job.work(self._state, log)
+                value, events = job.work(self.state, log)
             except _OWN_FAULTS as error:
                 answers.append((job.future, None, error))  # it appended nothing
                 continue
             for event in events:
-                self._state.apply(event)
+                self.state.apply(event)
             answers.append((job.future, value, None))
         self._log_decisions(decisions, log)
 
@@ -264,116 +284,66 @@ class Keeper:
         there = log.find(list(unique))
         new = [d for k, d in reversed(unique.items()) if k not in there]
         for event in log.append(new):
-            self._state.apply(event)
+            self.state.apply(event)
 
     def _tick_if_due(self, log: Appending) -> None:
         now = self._tick_now()
-        if now <= self._state.tick:
+        if now <= self.state.tick:
             return  # or another replica was faster
-        left_before = set(self._state.bands_left)
+        left_before = set(self.state.bands_left)
         body = packed({"tick": now})
-        draft = Draft("Tick", self._clock(), None, digest_of(body), body)
+        draft = Draft("Tick", self.clock(), None, digest_of(body), body)
         for event in log.append([draft]):
-            self._state.apply(event)
-        left = self._state.bands_left
+            self.state.apply(event)
+        left = self.state.bands_left
         for band in sorted(set(left) - left_before):
             told = packed({"band": band, "seen": left[band], "tick": now})
             for event in log.append([Draft("Escalation", draft.at, None, digest_of(told), told)]):
-                self._state.apply(event)
+                self.state.apply(event)
 
     def _tick_now(self) -> int:
-        return floor(self._clock() / self._state.config.tick_seconds)
+        return floor(self.clock() / self.state.config.tick_seconds)
 
-    def _needs_tick(self) -> bool:
+    def needs_tick(self) -> bool:
         """Whether time alone would change something."""
-        state = self._state
+        state = self.state
         overrides = list(state.overrides.values())  # at once: the writer may be adding to them
         ends = any(o["expires_at"] is not None for o in overrides)
         return bool(ends or state.pending or state.fold.alive or state.traffic.now.decisions)
 
     def _idle(self) -> None:
         """Nothing came for a while: follow the log and the clock."""
-        if self._broken:
+        if self.broken:
             return
         try:
-            with self._lock:
-                self._make_sure()
+            with self._memory.lock:
+                self._memory.make_sure()
                 if self.store.shared or self.read_only:
-                    self._follow()
+                    self._memory.follow()
             self._reached()
             if self.read_only:
                 return
-            if self._tick_now() > self._state.tick and self._needs_tick():
+            if self._tick_now() > self.state.tick and self.needs_tick():
                 self._commit([])
         except Exception as error:
             self._failed(error)
 
     def _snapshot_if_due(self) -> None:
-        if self._state.position - self._snapshot_at >= SNAPSHOT_EVERY and not self._unsure:
-            self._snapshot_at = self._state.position  # if it fails, not at every look
-            self.snapshot()
-
-    def _follow(self) -> None:
-        """Take in what other replicas appended."""
-        while True:
-            events = self.store.read(self._state.position, _READ)
-            self._unsure = True  # an event is half taken in if the log goes away now
-            for event in events:
-                self._state.apply(event)
-            self._unsure = False
-            if len(events) < _READ:
-                break
-        self._publish()
+        memory = self._memory
+        if self.state.position - memory.snapshot_at >= SNAPSHOT_EVERY and not memory.unsure:
+            memory.snapshot_at = self.state.position  # if it fails, not at every look
+            memory.snapshot()
 
     def _reached(self) -> None:
         self._seen = time.monotonic()
-        self._outage = None
-
-    def _publish(self) -> None:
-        if self._state.revision != self._view.revision:
-            self._view = View(self._state)
+        self.outage = None
 
     def _failed(self, error: Exception) -> None:
         """The transaction is gone, or nobody knows; the state may hold what was in it."""
         if self.store.shared or self.read_only:
-            if self._outage is None:
-                self._outage_since = time.monotonic()
-            self._outage = f"the log is out of reach: {error}"
+            if self.outage is None:
+                self._out_since = time.monotonic()
+            self.outage = f"the log is out of reach: {error}"
         else:
             # After a failed write or sync nobody knows what the disk holds until it is read anew.
-            self._broken = f"the log could not be written: {error}; open the gate again"
-
-    def _make_sure(self) -> None:
-        """Read the state again if it may not be what the log says."""
-        if self._unsure:
-            self._state = self._read_log()
-            self._unsure = False
-            self._publish()
-
-    def _check_sure(self) -> None:
-        if self._unsure:
-            raise StoreError(self._broken or self._outage or "the log must be read again first")
-
-    def _read_log(self) -> State:
-        """The state at the end of the log, from the newest snapshot that is sound."""
-        state = State(self.store.find)
-        kept = self.store.load_snapshot()
-        if kept is not None:
-            try:
-                state = load(*kept, self.store.find)
-            except ValueError as error:
-                warnings.warn(f"{error}; the whole log is read instead", stacklevel=3)
-        _catch_up(state, self.store)
-        return state
-
-
-def _catch_up(state: State, store: Store, until: int | None = None) -> None:
-    """Take in what the log has beyond a state, up to a position."""
-    while True:
-        events = store.read(state.position, _READ)
-        if until is not None:
-            events = [e for e in events if e.position <= until]
-        for event in events:
-            state.apply(event)
-        if len(events) < _READ:
-            return
+            self.broken = f"the log could not be written: {error}; open the gate again"

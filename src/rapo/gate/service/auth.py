@@ -1,4 +1,4 @@
-"""Keys that open the HTTP service, each with a scope; the file holds only their hashes.
+"""Who may do what: keys with scopes, sessions of the reviewer's page, and wrong keys counted.
 
 A key is 256 random bits, not a password that somebody chose: nobody can guess it, so one round of
 SHA-256 keeps it as safe as a slow hash would, and a request costs a microsecond instead of a tenth
@@ -10,9 +10,11 @@ from __future__ import annotations
 import os
 import secrets
 import stat
+import threading
+import time
 import tomllib
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from hashlib import sha256
 from hmac import compare_digest
 from pathlib import Path
@@ -24,6 +26,14 @@ SCOPES = ("gate", "report", "review", "admin")
 """gate: decisions and exposures; report: reports of harm; review: reading and human actions;
 admin: everything, and alone modes, labels and verification."""
 
+SESSION_SECONDS = 8 * 3600.0
+"""A session ends this long after the login: a working day."""
+MOST_SESSIONS = 1000
+"""More at a time are not kept; the oldest go."""
+WRONG_KEYS = 5
+"""Wrong keys that one address may send within `WRONG_SECONDS`."""
+WRONG_SECONDS = 60.0
+_MOST_ADDRESSES = 10_000
 _LONGEST_KEY = 256
 _NAMES = {"scope", "scopes", "sha256", "name", "sources"}
 _HEAD = """\
@@ -191,3 +201,106 @@ def _read_block(block: Any) -> tuple[str, Caller]:
 
 def _is_hex(text: str) -> bool:
     return len(text) == 64 and all(c in "0123456789abcdef" for c in text)
+
+
+# --- the page
+
+Clock = Callable[[], float]
+
+
+@dataclass(slots=True)
+class Session:
+    """One login. It holds what the key opens, not the key."""
+
+    name: str
+    scopes: frozenset[str]
+    ends: float
+    """On the sessions' clock."""
+    csrf: str = field(default_factory=lambda: secrets.token_urlsafe(32))
+    """Every form sends it back: another site cannot know it."""
+    notice: dict[str, Any] | None = None
+    """What was just done, to be shown once on the next page."""
+
+    def may(self, scope: str) -> bool:
+        """Whether the key opens what `scope` opens."""
+        return scope in self.scopes
+
+    def owns(self, token: str) -> bool:
+        """Whether a form was made for this session."""
+        return compare_digest(self.csrf.encode(), token.encode())
+
+    def take_notice(self) -> dict[str, Any] | None:
+        """The notice, once."""
+        notice, self.notice = self.notice, None
+        return notice
+
+
+class Sessions:
+    """Sessions by random id, in memory: a restart, which is how keys are taken back, ends all.
+
+    >>> sessions = Sessions()
+    >>> known = sessions.begin("ana", frozenset({"review"}))
+    >>> sessions.find(known).name, sessions.find("another")
+    ('ana', None)
+    """
+
+    def __init__(self, clock: Clock = time.monotonic) -> None:
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._sessions: dict[str, Session] = {}
+
+    def begin(self, name: str, scopes: frozenset[str]) -> str:
+        """Log somebody in; returns the id for the cookie."""
+        now = self._clock()
+        with self._lock:
+            self._sessions = {k: s for k, s in self._sessions.items() if s.ends > now}
+            while len(self._sessions) >= MOST_SESSIONS:
+                del self._sessions[next(iter(self._sessions))]
+            session_id = secrets.token_urlsafe(32)
+            self._sessions[session_id] = Session(name, scopes, now + SESSION_SECONDS)
+        return session_id
+
+    def find(self, session_id: str) -> Session | None:
+        """The session of a cookie, None if there is none or it has ended."""
+        with self._lock:
+            session = self._sessions.get(session_id)
+            if session is not None and session.ends <= self._clock():
+                del self._sessions[session_id]
+                return None
+            return session
+
+    def end(self, session_id: str) -> None:
+        """Log out."""
+        with self._lock:
+            self._sessions.pop(session_id, None)
+
+
+class Attempts:
+    """Wrong keys by address: who sends many is told to wait.
+
+    Keys are too long to guess, so this only keeps the noise of trying down. It never holds a right
+    key back: people may share an address, and a stranger must not be able to lock them out.
+    """
+
+    def __init__(self, clock: Clock = time.monotonic) -> None:
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._wrong: dict[str, list[float]] = {}
+
+    def wait(self, address: str) -> float:
+        """Seconds until an address may try again, 0 if it may now."""
+        now = self._clock()
+        with self._lock:
+            recent = [t for t in self._wrong.get(address, ()) if now - t < WRONG_SECONDS]
+            if len(recent) < WRONG_KEYS:
+                return 0.0
+            return WRONG_SECONDS - (now - recent[-WRONG_KEYS])
+
+    def failed(self, address: str) -> None:
+        """Note a wrong key."""
+        now = self._clock()
+        with self._lock:
+            recent = [t for t in self._wrong.pop(address, ()) if now - t < WRONG_SECONDS]
+            self._wrong[address] = [*recent, now][-WRONG_KEYS:]
+            while len(self._wrong) > _MOST_ADDRESSES:
+                del self._wrong[next(iter(self._wrong))]

@@ -1,0 +1,249 @@
+"""Forms of actions: what a form asks for, and the action that was filled in.
+
+Both follow from the declarations in `rapo.gate.actions` and `rapo.gate.admin`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from rapo.gate.declare import ACTIONS, LABELS, Action, Effect, Kind, Spec
+from rapo.gate.events import Region
+from rapo.gate.format import region_query
+from rapo.gate.words import changes_of, time_of
+
+EXPIRIES = {
+    "3600": "1 hour",
+    "86400": "1 day",
+    "604800": "7 days",
+    "2592000": "30 days",
+    "": "never",
+}
+"""Seconds after which something ends, as a form sends them."""
+
+Fields = dict[str, list[str]]
+Clock = Callable[[], float]
+_PLACES = {Kind.REGION: "region", Kind.REGIONS: "region", Kind.LABELS: "region",
+           Kind.REPORTS: "reports", Kind.WORD: "source"}  # fmt: skip
+"""What a field makes an action be about, and so on which page its form is."""
+
+
+@dataclass(frozen=True, slots=True)
+class Input:
+    """One field of a form."""
+
+    name: str
+    words: str
+    type: str
+    """Of the `<input>`; or `select`, `textarea`."""
+    value: str = ""
+    choices: tuple[tuple[str, str], ...] = ()
+    low: float | None = None
+    high: float | None = None
+    required: bool = False
+
+
+_REGION = (Input("name", "Region", "text"), Input("number", "or its number", "text"))
+_SENSITIVE = (("", "not said"), ("yes", "yes"), ("no", "no"))
+
+
+def one(fields: Fields, name: str, default: str = "") -> str:
+    """A field's value, without the spaces around it."""
+    return fields.get(name, [default])[0].strip()
+
+
+def exact(fields: Fields, name: str) -> str:
+    """A field's value as it is: a region's name may begin with a space."""
+    return fields.get(name, [""])[0]
+
+
+def region_of(fields: Fields) -> Region:
+    """The region that `name` (a string) or `number` (an integer) says.
+
+    Raises:
+        ValueError: neither says one.
+    """
+    word = one(fields, "number")
+    if word or ("number" in fields and not exact(fields, "name")):
+        if not re.fullmatch(r"-?\d{1,19}", word):
+            raise ValueError(f"a region's number must be a whole number, got {word!r:.60}")
+        return int(word)
+    name = exact(fields, "name")
+    if not name:
+        raise ValueError("no region was named")
+    return name
+
+
+def about(action: type[Action]) -> set[str]:
+    """What an action can be about: `region`, `reports`, `source`; empty if the whole gate."""
+    return {_PLACES[s.given.kind] for s in action.specs() if s.given.kind in _PLACES}
+
+
+def inputs(action: type[Action], fields: Fields, *, leave_out: tuple[str, ...] = ()) -> list[Input]:
+    """What the form of an action asks for, filled with what was given before.
+
+    Args:
+        action: what is to be done.
+        fields: what was given.
+        leave_out: `region`, `reports`, `source`: said by the page that the form is on.
+    """
+    found: list[Input] = []
+    for spec in action.specs():
+        place = _PLACES.get(spec.given.kind, "")
+        asked = _inputs(spec)
+        if place in leave_out:
+            asked = [i for i in asked if i.name in LABELS and spec.given.kind is Kind.LABELS]
+        found += asked
+    return [
+        i if not one(fields, i.name) or i.type == "checkbox"
+        else Input(i.name, i.words, i.type, one(fields, i.name), i.choices, i.low, i.high)
+        for i in found
+    ]  # fmt: skip
+
+
+def _inputs(spec: Spec) -> list[Input]:
+    given, name = spec.given, spec.name
+    words = f"{name.replace('_', ' ').capitalize().replace('Psi', 'ψ')}"
+    match given.kind:
+        case Kind.REGION | Kind.REGIONS:
+            return list(_REGION)
+        case Kind.REPORTS:
+            return [Input(name, "Report ids, with spaces between", "text")]
+        case Kind.WORD:
+            return [Input(name, words, "text")]
+        case Kind.REAL:
+            value = "1" if spec.default is None else f"{spec.default:g}"
+            return [Input(name, words, "number", value, (), given.low, given.high, True)]
+        case Kind.SINCE:
+            return [Input(name, f"{words}, UTC", "datetime-local")]
+        case Kind.UNTIL:
+            return [Input(name, "Ends after", "select", "604800", tuple(EXPIRIES.items()))]
+        case Kind.FLAG:
+            return [Input(name, given.about.rstrip("."), "checkbox", "yes")]
+        case Kind.CHOICE:
+            choices = tuple((c, c.capitalize()) for c in given.choices)
+            return [Input(name, words, "select", given.choices[0], choices)]
+        case Kind.SETTINGS:
+            return [Input(name, "One NAME=VALUE a line, as min_sources=5", "textarea")]
+        case Kind.LABELS:
+            labels = [
+                Input(part, part.capitalize(), "select", "", _SENSITIVE)
+                if part == "sensitive"
+                else Input(part, part.capitalize(), "url" if part == "url" else "text")
+                for part in LABELS
+            ]  # fmt: skip
+            return [
+                Input("name", "Region", "text"),
+                Input("number", "or its number", "text"),
+                *labels,
+            ]
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """An action that waits for a reviewer's word."""
+
+    action: type[Action]
+    values: dict[str, Any]
+    fields: list[tuple[str, str]]
+    """What the form must send again."""
+    back: str
+    """Where a reviewer came from, and goes back to."""
+
+    def made(self, reason: str, by: str, *, dry_run: bool) -> Action:
+        """The action itself."""
+        return self.action(**self.values, reason=reason, by=by, dry_run=dry_run)
+
+
+def proposal(name: str, fields: Fields, clock: Clock) -> Proposal:
+    """What was filled in.
+
+    Raises:
+        LookupError: there is no such action.
+        ValueError: a field says nothing that can be read.
+    """
+    action = action_named(name)
+    values = {spec.name: _value(spec, fields, clock) for spec in action.specs()}
+    sent = [
+        (key, value) for key, found in fields.items() if key not in ("csrf", "reason")
+        for value in found
+    ]  # fmt: skip
+    return Proposal(action, values, sent, _back(fields))
+
+
+def action_named(name: str) -> type[Action]:
+    """The action of a path."""
+    if name not in ACTIONS:
+        raise LookupError(f"there is no action {name!r:.40}")
+    return ACTIONS[name]
+
+
+def _back(fields: Fields) -> str:
+    if one(fields, "number") or exact(fields, "name"):
+        return f"/region?{region_query(region_of(fields))}"
+    if exact(fields, "source"):
+        return "/reporters"
+    return "/queue" if "reports" in fields else "/policy"
+
+
+def _value(spec: Spec, fields: Fields, clock: Clock) -> Any:
+    name, word = spec.name, one(fields, spec.name)
+    match spec.given.kind:
+        case Kind.REGION:
+            return region_of(fields)
+        case Kind.REGIONS:
+            named = one(fields, "number") or exact(fields, "name")
+            return [region_of(fields)] if named and "reports" not in fields else None
+        case Kind.REPORTS:
+            return _reports(fields.get(name, []))
+        case Kind.WORD:
+            return exact(fields, name) or None
+        case Kind.REAL:
+            if name not in fields:
+                return spec.default
+            return _real(name, word)
+        case Kind.SINCE:
+            return time_of(name, word or None)
+        case Kind.UNTIL:
+            if word not in EXPIRIES:
+                raise ValueError(
+                    f"{name} must be one of {list(EXPIRIES.values())}, got {word!r:.40}"
+                )
+            return clock() + float(word) if word else None
+        case Kind.FLAG:
+            return word == "yes"
+        case Kind.CHOICE:
+            return word
+        case Kind.SETTINGS:
+            return changes_of([line.strip() for line in word.splitlines() if line.strip()])
+        case Kind.LABELS:
+            said = {part: one(fields, part) for part in LABELS if one(fields, part)}
+            return {region_of(fields): said}
+
+
+def _reports(given: list[str]) -> list[int] | None:
+    words = [w for text in given for w in text.split()]
+    if not all(w.isascii() and w.isdecimal() and len(w) < 19 for w in words):
+        raise ValueError(f"report ids must be whole numbers, got {words!r:.80}")
+    return sorted({int(w) for w in words}) or None
+
+
+def _real(name: str, word: str) -> float:
+    try:
+        return float(word)
+    except ValueError:
+        raise ValueError(f"{name} must be a number, got {word!r:.40}") from None
+
+
+def summary(effect: Effect, title: str, most: int = 20) -> dict[str, Any]:
+    """What was done, for the next page."""
+    return {
+        "title": f"Done: {title}",
+        "event": effect.event,
+        "reports": effect.reports,
+        "regions": effect.regions[:most],
+        "regions_in_all": len(effect.regions),
+    }

@@ -1,0 +1,213 @@
+"""What is sent, as pydantic models, from which the OpenAPI document follows.
+
+What a model forbids, the service refuses. The gate refuses more: that `p` sums to 1, that regions
+are known and text can be printed is beyond JSON Schema. The bodies of actions are made of their
+declarations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Annotated, Any, Literal
+
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    StrictBool,
+    StringConstraints,
+    WithJsonSchema,
+    create_model,
+)
+
+from rapo.gate.decide import MOST_CANDIDATES
+from rapo.gate.declare import LABELS, LONGEST_REASON, Action, Kind, Spec
+from rapo.gate.events import LONGEST_ID
+from rapo.gate.intake import MOST_REGIONS
+
+MOST_ITEMS = 1000
+"""Reports of one request; more is refused with 413."""
+
+Word = Annotated[str, StringConstraints(strict=True, min_length=1, max_length=LONGEST_ID)]
+Id = Annotated[int, Field(strict=True, ge=-(2**63), le=2**63 - 1)]
+Number = Annotated[float, Field(strict=True, allow_inf_nan=False)]
+Share = Annotated[float, Field(strict=True, allow_inf_nan=False, ge=0)]
+Region = Word | Id
+ReportId = Annotated[int, Field(strict=True, ge=1, le=2**63 - 1)]
+Link = Annotated[str, StringConstraints(pattern=r"^[Hh][Tt][Tt][Pp][Ss]?://.", max_length=1000)]
+Values = dict[str, Any]
+
+
+def _digits(text: Any) -> Any:
+    """Only plain digits: not +5, not 1_000, not digits of other scripts."""
+    if isinstance(text, str) and not (text.isascii() and text.isdecimal()):
+        raise ValueError("must be a whole number")
+    return text
+
+
+def _true_or_false(text: Any) -> Any:
+    if isinstance(text, str) and text not in ("true", "false"):
+        raise ValueError("must be true or false")
+    return text
+
+
+Whole = Annotated[int, BeforeValidator(_digits)]
+"""A whole number in a query."""
+Flag = Annotated[bool, BeforeValidator(_true_or_false)]
+"""True or false in a query."""
+
+
+class Sent(BaseModel):
+    """An object of a request: its names and no others."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
+class DecisionRequest(Sent):
+    """A proposed distribution."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [{"request_id": "r-1", "regions": ["cats", "diets"], "p": [0.5, 0.5]}]
+        }
+    )
+    regions: Annotated[
+        Annotated[list[Word], Field(min_length=1, max_length=MOST_CANDIDATES)]
+        | Annotated[list[Id], Field(min_length=1, max_length=MOST_CANDIDATES)],
+        Field(description="Region of each candidate: all strings or all integers."),
+    ]
+    p: Annotated[
+        list[Share],
+        Field(
+            min_length=1,
+            max_length=MOST_CANDIDATES,
+            description="Proposed probability of each candidate; they sum to 1.",
+        ),
+    ]
+    request_id: Annotated[
+        Word | None,
+        Field(description="Sent again with the same body, the first answer comes again."),
+    ] = None
+    stimulus: Word | None = None
+
+
+class ExposureRequest(Sent):
+    """What was really shown of a decision."""
+
+    decision_id: Word
+    shown: list[Region]
+
+
+class HarmReportItem(Sent):
+    """One report, as the document describes it; the gate itself checks each."""
+
+    source: Word
+    key: Annotated[Word, Field(description="The reporter's name of it: twice, it counts once.")]
+    harm: Annotated[Share, Field(description="At most the gate's max_harm.")]
+    signal: Annotated[str, Field(min_length=1, max_length=64, description="Kind of evidence.")]
+    at: Annotated[Number, Field(description="When the exposure was, Unix seconds.")]
+    decision_id: Word | None = None
+    regions: Annotated[list[Region], Field(min_length=1, max_length=MOST_REGIONS)] | None = None
+
+
+def _item_schema() -> Values:
+    shape = HarmReportItem.model_json_schema()
+    shape.pop("title")
+    about = (
+        "A report; anything else is refused by itself, with 422 as the code of its result, and "
+        "does not hinder the others."
+    )
+    return {"anyOf": [shape, {}], "description": about}
+
+
+class ReportsRequest(Sent):
+    """Reports of harm."""
+
+    items: Annotated[
+        list[Annotated[Any, WithJsonSchema(_item_schema())]],
+        Field(json_schema_extra={"maxItems": MOST_ITEMS}),  # more is 413, not 422
+    ]
+
+
+# --- bodies of actions
+
+LabelItem = create_model(  # type: ignore[call-overload]
+    "LabelItem",
+    __base__=Sent,
+    region=(Region, ...),
+    **{
+        name: (Literal["yes", "no"] | None if name == "sensitive" else Word | None, None)
+        for name in LABELS
+        if name != "url"
+    },
+    url=(Link | None, None),
+)
+
+
+def request_of(action: type[Action]) -> type[Sent]:
+    """The body of an action: its fields, and the reason."""
+    shape: Values = {}
+    for spec in action.specs():
+        kind: Any = Annotated[_type(spec), Field(description=spec.given.about)]
+        if spec.nullable:
+            kind = kind | None
+        shape[spec.name] = (kind, ... if spec.needed else spec.default)
+    about = Field(description="For the log; only a dry run goes without.")
+    reason = Annotated[str, StringConstraints(strict=True, min_length=1, max_length=LONGEST_REASON)]
+    shape["reason"] = (Annotated[reason | None, about], None)
+    made: type[Sent] = create_model(
+        f"{action.__name__}Request", __base__=Sent, __doc__=action.__doc__, **shape
+    )
+    return made
+
+
+def _type(spec: Spec) -> Any:
+    given = spec.given
+    match given.kind:
+        case Kind.REGION:
+            return Region
+        case Kind.REGIONS:
+            return list[Region]
+        case Kind.REPORTS:
+            return Annotated[list[ReportId], Field(min_length=1)]
+        case Kind.WORD:
+            return Word
+        case Kind.REAL:
+            return Annotated[Number, Field(ge=given.low, le=given.high)]
+        case Kind.SINCE | Kind.UNTIL:
+            return Number
+        case Kind.FLAG:
+            return StrictBool
+        case Kind.CHOICE:
+            return Literal[given.choices]
+        case Kind.SETTINGS:
+            return Annotated[dict[str, Any], Field(min_length=1)]
+        case Kind.LABELS:
+            return Annotated[list[LabelItem], Field(min_length=1)]  # type: ignore[valid-type]
+
+
+def values_of(action: type[Action], body: BaseModel) -> Values:
+    """The fields of an action, from its body."""
+    found: Values = {}
+    for spec in action.specs():
+        value: Any = dict(_pairs(body))[spec.name]
+        if spec.given.kind is Kind.LABELS:
+            value = _labels(value)
+        found[spec.name] = value
+    return found
+
+
+def _pairs(body: BaseModel) -> Iterator[tuple[str, Any]]:
+    yield from body
+
+
+def _labels(items: list[BaseModel]) -> dict[Any, dict[str, str]]:
+    found: dict[Any, dict[str, str]] = {}
+    for item in items:
+        label = {name: value for name, value in _pairs(item) if value is not None}
+        region = label.pop("region")
+        if region in found:
+            raise ValueError(f"region {region!r} is labelled twice")
+        found[region] = label
+    return found
