@@ -15,7 +15,7 @@ from rapo.gate.config import GateConfig
 from rapo.gate.events import Draft, digest_of, packed
 from rapo.gate.snapshot import dump, load
 from rapo.gate.state import State
-from rapo.gate.store import Appending, Store, StoreError
+from rapo.gate.store import Appending, BusyError, Store, StoreError
 from rapo.gate.view import View
 from rapo.gate.writer import PATIENCE, Job, Work, Writer
 
@@ -335,7 +335,7 @@ class Keeper:
 
     def _failed(self, error: Exception) -> None:
         """The transaction is gone, or nobody knows; the state may hold what was in it."""
-        if self.store.shared or self.read_only:
+        if self.store.shared or self.read_only or isinstance(error, BusyError):
             if self._outage is None:
                 self._outage_since = time.monotonic()
             self._outage = f"the log is out of reach: {error}"

@@ -2,25 +2,28 @@
 
 from __future__ import annotations
 
-import fcntl
-import os
 import sqlite3
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 
 from rapo.gate.events import KINDS, NUMBER, Draft, Event
 from rapo.gate.fold import ROW, Rows
-from rapo.gate.store import StoreError
+from rapo.gate.place import Place, files_of, make_private
+from rapo.gate.store import BusyError, StoreError
 
 APPLICATION = 0x5261706F  # "Rapo", in the file's header
 SCHEMA = 1
 SAFE_SQLITE = (3, 51, 3)
 """Older versions can corrupt a WAL that two connections reset at once; ours has one that does."""
+_PATIENCE = 1.0
+"""Seconds that a transaction waits for somebody else's; then the caller may try again."""
+_OPENING = 10.0
+"""Seconds that opening waits for that."""
 _CHUNK = 500
 """Keys of one query."""
 _PIECE = 1_000_000
@@ -57,7 +60,7 @@ class SqliteStore:
             raise IsADirectoryError(f"{address} is a folder; name a file for the gate")
         if not path.parent.is_dir():
             raise FileNotFoundError(f"there is no folder {path.parent} for a gate")
-        self._lock_file = None if read_only else _take_place(path)
+        self._place: Place | None = Place(path, read_only=read_only)
         self._free: list[sqlite3.Connection] = []
         """Readers that nobody uses at the moment."""
         self._closed = False
@@ -82,7 +85,10 @@ class SqliteStore:
         if path.exists() and path.stat().st_size:
             with self._lent() as reader:  # closing a connection that may write changes files
                 self._check_foreign(reader)
-        writer = sqlite3.connect(self.address, isolation_level=None, check_same_thread=False)
+        make_private(files_of(path))  # SQLite gives the database's mode to what it makes beside it
+        writer = sqlite3.connect(
+            self.address, _OPENING, isolation_level=None, check_same_thread=False
+        )
         try:
             writer.execute("PRAGMA journal_mode=WAL")
             writer.execute("PRAGMA synchronous=FULL")
@@ -90,6 +96,10 @@ class SqliteStore:
             if writer.execute("PRAGMA user_version").fetchone()[0] == 0:
                 marks = f"PRAGMA application_id={APPLICATION};PRAGMA user_version={SCHEMA};"
                 writer.executescript(f"BEGIN IMMEDIATE;{_TABLES}{marks}COMMIT;")
+            writer.execute(f"PRAGMA busy_timeout={int(1000 * _PATIENCE)}")
+        except sqlite3.Error as error:
+            writer.close()
+            raise self._failed(error) from error
         except BaseException:
             writer.close()
             raise
@@ -162,11 +172,19 @@ class SqliteStore:
             yield _Transaction(writer)
             writer.execute("COMMIT")
         except sqlite3.Error as error:
+            begun = writer.in_transaction
             _undo(writer)
-            raise StoreError(f"{self.address}: {error}; nothing was acknowledged") from error
+            raise self._failed(error, begun) from error
         except BaseException:
             _undo(writer)
             raise
+
+    def _failed(self, error: sqlite3.Error, begun: bool = False) -> StoreError:
+        """What to tell the caller; only before a transaction has begun is it known to be `busy`."""
+        code = getattr(error, "sqlite_errorcode", 0)  # not every error is SQLite's own
+        if not begun and code & 0xFF == sqlite3.SQLITE_BUSY:
+            return BusyError(f"{self.address}: {error}; another program is writing to the file")
+        return StoreError(f"{self.address}: {error}; nothing was acknowledged")
 
     def read(
         self, after: int, limit: int, kinds: Sequence[str] = (), newest: bool = False
@@ -234,9 +252,9 @@ class SqliteStore:
         if self._writer is not None:
             self._writer.close()
             self._writer = None
-        if self._lock_file is not None:
-            self._lock_file.close()
-            self._lock_file = None
+        if self._place is not None:
+            self._place.release()
+            self._place = None
 
 
 class _Transaction:
@@ -283,21 +301,3 @@ def _undo(writer: sqlite3.Connection) -> None:
             writer.execute("ROLLBACK")
     except sqlite3.Error:
         pass  # the first error is the one to tell; the log is read again before it is used
-
-
-def _take_place(path: Path) -> IO[str]:
-    """Become the file's one writer, or say who is."""
-    file = open(f"{path}.lock", "a+")  # noqa: SIM115 - held until the store closes
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        file.seek(0)
-        holder = file.read().strip() or "another process"
-        file.close()
-        raise StoreError(
-            f"{path} is being written by {holder}; use its HTTP API, or stop it first"
-        ) from None
-    file.truncate(0)
-    file.write(f"process {os.getpid()}")
-    file.flush()
-    return file

@@ -14,6 +14,13 @@ class StoreError(OSError):
     """The store failed; nothing of the batch in hand was acknowledged."""
 
 
+class BusyError(StoreError):
+    """Somebody else has the database for the moment; nothing was done, and it may be tried again.
+
+    Unlike after a failed write, what the log holds is known.
+    """
+
+
 class Appending(Protocol):
     """An open transaction of the one appender; leaving it without an error commits durably."""
 
