@@ -31,7 +31,7 @@ from rapo.gate.events import (
     packed,
     unpack_decision,
 )
-from rapo.gate.intake import HarmReport, ReportResult, check, refused, take_in
+from rapo.gate.intake import Checked, HarmReport, ReportResult, check, refused, take_in
 from rapo.gate.keeper import Clock
 from rapo.gate.reviewed import Reviewed
 from rapo.gate.state import State
@@ -147,7 +147,7 @@ class Gate(Reviewed):
             first = self._first(draft, decision.decision_id, request_id)
         if first is None:
             try:
-                self._writer.put(Job(None, draft))
+                self._writer.put(Job(None, draft, keys=[str(draft.key)]))
             except BaseException:
                 self._asked.pop(str(draft.key), None)  # it is on its way nowhere
                 raise
@@ -176,7 +176,7 @@ class Gate(Reviewed):
                 raise ConflictError(f"request_id {request_id!r} has another body")
             return self._again(unpack_decision(event.body), decision.decision_id), []
 
-        return self._soon(log)
+        return self._soon(log, [str(draft.key)])
 
     def expose(self, decision_id: str, shown: Iterable[Region]) -> bool:
         """Say which candidates of a decision were really shown; else the served shares count.
@@ -212,7 +212,7 @@ class Gate(Reviewed):
                 raise ConflictError(f"decision {decision_id!r} was exposed with other candidates")
             return in_time, []
 
-        return self._soon(log)
+        return self._soon(log, [decision_key(decision_id), exposure_key(decision_id)])
 
     def report(self, items: Iterable[HarmReport]) -> list[ReportResult]:
         """Take in reports of harm; one result for each, in order. Durable when it returns."""
@@ -231,7 +231,10 @@ class Gate(Reviewed):
             done: Future[list[ReportResult]] = Future()
             done.set_result(checked)
             return done
-        return self._soon(lambda state, log: take_in(checked, state, log, now))
+        sound = [c for c in checked if isinstance(c, Checked)]
+        named = {c.values["decision_id"] for c in sound if "decision_id" in c.values}
+        keys = [*(c.key for c in sound), *map(decision_key, named)]
+        return self._soon(lambda state, log: take_in(checked, state, log, now), keys)
 
     # --- what it tells
 

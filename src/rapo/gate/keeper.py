@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from math import floor
 from types import TracebackType
@@ -173,7 +173,7 @@ class Keeper:
 
     # --- the writer's side
 
-    def _soon(self, work: Work) -> Future[Any]:
+    def _soon(self, work: Work, keys: Sequence[str] = ()) -> Future[Any]:
         if self._broken:
             raise StoreError(self._broken)
         if self.read_only:
@@ -182,7 +182,7 @@ class Keeper:
         if outage and now - self._outage_since > PATIENCE:
             raise StoreError(outage)  # others wait in vain already
         future: Future[Any] = Future()
-        self._writer.put(Job(work, future=future, since=now))
+        self._writer.put(Job(work, future=future, since=now, keys=keys))
         return future
 
     def _commit(self, jobs: list[Job]) -> StoreError | None:
@@ -198,7 +198,8 @@ class Keeper:
                 if self._broken:
                     raise StoreError(self._broken)
                 self._make_sure()
-                with self.store.appending() as log:
+                keys = [key for job in jobs for key in job.keys]
+                with self.store.appending(self._state.position, keys) as log:
                     self._unsure = True
                     self._state.fetch = log.find  # it sees what is not committed yet
                     for event in log.tail(self._state.position):

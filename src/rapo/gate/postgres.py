@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from rapo.gate.events import KINDS, NUMBER, Draft, Event
+from rapo.gate.events import NUMBER, Event
 from rapo.gate.fold import ROW, Rows
 from rapo.gate.session import (
     ANSWER,
@@ -29,13 +29,13 @@ from rapo.gate.session import (
     safe_address,
 )
 from rapo.gate.store import StoreError
+from rapo.gate.turn import APPENDER, COLUMNS, Turn, events_of, find
 
 SCHEMA = 1
-_APPENDER, _KEEPER = 0x5261706F_00000001, 0x5261706F_00000002  # advisory locks: log, snapshots
+_KEEPER = 0x5261706F_00000002
+"""Advisory lock of whoever keeps a snapshot."""
 _CHECK = 600.0
 """Seconds that a check of the whole log, or keeping a snapshot, may take."""
-_CHUNK = 5000
-"""Events or keys of one query."""
 
 _TABLES = f"""
 CREATE SCHEMA rapo_gate;
@@ -44,20 +44,13 @@ INSERT INTO rapo_gate.about VALUES ({SCHEMA});
 CREATE TABLE rapo_gate.events (
     position bigint PRIMARY KEY, kind smallint NOT NULL, at double precision NOT NULL,
     key text COLLATE "C", digest bytea NOT NULL, body bytea NOT NULL);
+ALTER TABLE rapo_gate.events ALTER COLUMN body SET STORAGE EXTERNAL;
 CREATE UNIQUE INDEX events_by_key ON rapo_gate.events (key) WHERE key IS NOT NULL;
 CREATE INDEX events_by_kind ON rapo_gate.events (kind, position) WHERE kind <> 0 AND kind <> 2;
 CREATE TABLE rapo_gate.snapshots (
     position bigint PRIMARY KEY, data bytea NOT NULL, rows bigint NOT NULL);
 CREATE TABLE rapo_gate.ledger (first_row bigint PRIMARY KEY, rows bytea NOT NULL);
 """
-_COLUMNS = "SELECT position, kind, at, key, digest, body FROM rapo_gate.events"
-_BEGIN = (
-    # Each statement must see what was committed before it: the lock is awaited in the first.
-    "BEGIN ISOLATION LEVEL READ COMMITTED;"
-    f"SELECT pg_advisory_xact_lock({_APPENDER});"
-    "SELECT coalesce(max(position), 0) FROM rapo_gate.events"
-)
-
 T = TypeVar("T")
 
 
@@ -98,7 +91,7 @@ class PostgresStore:
             )
         if create and not self._is_there(session):
             with session.transaction():
-                session.execute(f"SELECT pg_advisory_xact_lock({_APPENDER})")
+                session.execute(f"SELECT pg_advisory_xact_lock({APPENDER})")
                 if not self._is_there(session):  # another replica may have been faster
                     session.execute(_TABLES)
         if not self._is_there(session):
@@ -122,8 +115,12 @@ class PostgresStore:
     # --- appending
 
     @contextmanager
-    def appending(self) -> Iterator[_Transaction]:
+    def appending(self, after: int | None = None, keys: Sequence[str] = ()) -> Iterator[Turn]:
         """One transaction of the one appender; waits its turn for some seconds.
+
+        Args:
+            after: position that the caller knows the log up to, if it will ask for the tail.
+            keys: what it is going to look for.
 
         Raises:
             StoreError: the log is out of reach. If the connection went while committing, the
@@ -134,10 +131,10 @@ class PostgresStore:
         if not self._turn.acquire(timeout=ANSWER):
             raise StoreError(f"{self.address}: another thread of this process is still appending")
         try:
-            transaction = self._begin()
+            turn = self._begin(after, keys)
             try:
-                yield transaction
-                transaction.session.execute("COMMIT")
+                yield turn
+                turn.commit()
             except psycopg.Error as error:
                 self._let_go()
                 raise self._failed(error) from error
@@ -147,18 +144,13 @@ class PostgresStore:
         finally:
             self._turn.release()
 
-    def _begin(self) -> _Transaction:
+    def _begin(self, after: int | None, keys: Sequence[str]) -> Turn:
         """Hold the lock, on a new connection if the one at hand was lost meanwhile."""
         while True:
             kept = self._writer
             try:
                 session = self._writer = kept or self._connect()
-                cursor = session.execute(_BEGIN)
-                while cursor.nextset():
-                    pass
-                row = cursor.fetchone()
-                assert row is not None
-                return _Transaction(self, session, int(row[0]))
+                return Turn(session, self.address, after, keys)
             except psycopg.errors.LockNotAvailable as error:
                 self._let_go()
                 raise StoreError(f"{self.address}: another appender keeps the log") from error
@@ -190,12 +182,14 @@ class PostgresStore:
         numbers = ",".join(str(NUMBER[kind]) for kind in kinds)
         chosen = f" AND kind IN ({numbers})" if kinds else ""
         order = "DESC" if newest else "ASC"
-        query = f"{_COLUMNS} WHERE position > %s{chosen} ORDER BY position {order} LIMIT %s"
-        return self._ask(lambda session: _events(session, query, (after, limit)))
+        query = f"{COLUMNS} WHERE position > %s{chosen} ORDER BY position {order} LIMIT %s"
+        return self._ask(
+            lambda session: events_of(session.execute(query, (after, limit), binary=True))
+        )
 
     def find(self, keys: Sequence[str]) -> dict[str, Event]:
         """Events by unique key."""
-        return self._ask(lambda session: _find(session, keys)) if keys else {}
+        return self._ask(lambda session: find(session, keys)) if keys else {}
 
     def last(self) -> int:
         """Position of the newest event."""
@@ -269,66 +263,10 @@ class PostgresStore:
         return StoreError(f"{self.address}: {told}")
 
 
-class _Transaction:
-    """What the appender does while it holds the lock."""
-
-    def __init__(self, store: PostgresStore, session: Session, last: int) -> None:
-        self._store, self.session, self._last = store, session, last
-
-    def tail(self, after: int) -> Iterator[Event]:
-        """Events that others appended after a position."""
-        if self._last < after:
-            raise StoreError(
-                f"{self._store.address} ends at event {self._last}, but {after} was read from it "
-                "before: it was replaced by an older copy; events after that are lost"
-            )
-        while after < self._last:
-            query = f"{_COLUMNS} WHERE position > %s ORDER BY position LIMIT %s"
-            events = _events(self.session, query, (after, _CHUNK))
-            yield from events
-            after = events[-1].position
-
-    def find(self, keys: Sequence[str]) -> dict[str, Event]:
-        return _find(self.session, keys)
-
-    def append(self, drafts: Sequence[Draft]) -> list[Event]:
-        if not drafts:
-            return []
-        events = [Event(self._last + 1 + i, *draft) for i, draft in enumerate(drafts)]
-        self.session.execute(
-            "INSERT INTO rapo_gate.events SELECT * FROM unnest(%b::bigint[], %b::smallint[], "
-            "%b::double precision[], %b::text[], %b::bytea[], %b::bytea[])",
-            (
-                [e.position for e in events],
-                [NUMBER[e.kind] for e in events],
-                [float(e.at) for e in events],
-                [e.key for e in events],
-                [e.digest for e in events],
-                [e.body for e in events],
-            ),
-        )
-        self._last = events[-1].position
-        return events
-
-
 def _one(session: Session, query: str) -> Any:
     row = session.execute(query).fetchone()
     assert row is not None
     return row[0]
-
-
-def _events(session: Session, query: str, values: tuple[Any, ...]) -> list[Event]:
-    rows = session.execute(query, values, binary=True)
-    return [Event(row[0], KINDS[row[1]], *row[2:]) for row in rows]
-
-
-def _find(session: Session, keys: Sequence[str]) -> dict[str, Event]:
-    found: dict[str, Event] = {}
-    for start in range(0, len(keys), _CHUNK):
-        part = list(keys[start : start + _CHUNK])
-        events = _events(session, f"{_COLUMNS} WHERE key = ANY(%s)", (part,))
-        found.update({str(e.key): e for e in events})
-    return found
 
 
 def _save(session: Session, position: int, data: bytes, rows: Rows, first_row: int) -> None:

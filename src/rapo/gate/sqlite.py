@@ -162,8 +162,15 @@ class SqliteStore:
             raise StoreError(f"{self.address} cannot be read: {error}") from error
 
     @contextmanager
-    def appending(self) -> Iterator[_Transaction]:
-        """One transaction of the writer; a failure leaves the log as it was."""
+    def appending(
+        self, after: int | None = None, keys: Sequence[str] = ()
+    ) -> Iterator[_Transaction]:
+        """One transaction of the writer; a failure leaves the log as it was.
+
+        Args:
+            after: of no use here: nobody else appends to the file.
+            keys: of no use either: looking for them costs no round trip.
+        """
         writer = self._writer
         if writer is None:
             raise StoreError(f"{self.address} is open for reading only")

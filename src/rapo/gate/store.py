@@ -44,8 +44,16 @@ class Store(Protocol):
     shared: bool
     """Whether other processes append too."""
 
-    def appending(self) -> AbstractContextManager[Appending]:
-        """A transaction during which nobody else appends; for one thread at a time."""
+    def appending(
+        self, after: int | None = None, keys: Sequence[str] = ()
+    ) -> AbstractContextManager[Appending]:
+        """A transaction during which nobody else appends; for one thread at a time.
+
+        Args:
+            after: position that the caller knows the log up to, if it will ask for the tail.
+            keys: what it is going to look for. Both save a shared store round trips; asking for
+                other things works as well.
+        """
         ...
 
     def read(
