@@ -16,7 +16,7 @@ Region = int | str
 
 KINDS = (
     "Decision", "Exposure", "HarmReport", "Confirm", "Override", "Rollback", "Allow",
-    "ConfigChange", "Tick", "Escalation",
+    "ConfigChange", "Tick", "Escalation", "Erasure", "Compaction",
 )  # fmt: skip
 """Every kind of event; the log stores its number."""
 NUMBER = {name: number for number, name in enumerate(KINDS)}
@@ -26,6 +26,13 @@ LONGEST_ID = 200
 
 
 _ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False)
+
+
+class DroppedError(LookupError):
+    """A compaction dropped the body of an event; its Compaction says when, and up to where."""
+
+    def __init__(self, what: str) -> None:
+        super().__init__(f"{what} was dropped by a compaction")
 
 
 class Draft(NamedTuple):
@@ -52,7 +59,13 @@ class Event(NamedTuple):
     body: bytes
 
     def data(self) -> dict[str, Any]:
-        """The body of every kind but Decision."""
+        """The body of every kind but Decision.
+
+        Raises:
+            DroppedError: there is none any more.
+        """
+        if not self.body:
+            raise DroppedError(f"the body of event {self.position}")
         value: dict[str, Any] = json.loads(str(self.body, "utf-8"))
         return value
 
@@ -133,7 +146,13 @@ def pack_decision(body: DecisionBody) -> bytes:
 
 
 def unpack_decision(body: bytes) -> DecisionBody:
-    """What `pack_decision` packed."""
+    """What `pack_decision` packed.
+
+    Raises:
+        DroppedError: there is nothing any more.
+    """
+    if not body:
+        raise DroppedError("what this decision was made of")
     version, flags, tick, revision, passed, n, id_bytes, _ = _HEAD.unpack_from(body)
     if version != 1:
         raise ValueError(f"a decision of format {version}; this version of rapo reads format 1")
@@ -154,6 +173,8 @@ def unpack_decision(body: bytes) -> DecisionBody:
 def plain_event(event: Event) -> dict[str, Any]:
     """An event as JSON has it, decisions decoded; a report's own `at` is `exposed_at`."""
     head = {"position": event.position, "kind": event.kind, "at": event.at}
+    if not event.body:
+        return {**head, "dropped": True}
     if event.kind == "Decision":
         body = unpack_decision(event.body)
         return {

@@ -13,6 +13,7 @@ from typing import Any, Self
 
 from rapo.gate.config import GateConfig
 from rapo.gate.events import Draft, digest_of, packed
+from rapo.gate.retention import beginning, dropped
 from rapo.gate.snapshot import dump, load
 from rapo.gate.state import State
 from rapo.gate.store import Appending, BusyError, Store, StoreError
@@ -107,16 +108,17 @@ class Keeper:
 
         Returns:
             `ok`; the `position` compared at; `fields`, the hash of the live state, `replay`, that
-            of the fresh one, `config`, that of the settings; `integrity` of the database.
+            of the fresh one, `config`, that of the settings; `integrity` of the database;
+            `dropped`, what a compaction left of the log's beginning, or None.
         """
         self.flush()
         with self._lock:
             self._check_sure()
             until, config = self._state.position, self.config.digest()
             live = self._state.field_hash()
-        fresh = State(self.store.find)
+        fresh = beginning(self.store)
         _catch_up(fresh, self.store, until)  # without the lock: the gate goes on meanwhile
-        found = {
+        found: dict[str, Any] = {
             "position": fresh.position,
             "revision": fresh.revision,
             "tick": fresh.tick,
@@ -125,7 +127,9 @@ class Keeper:
             "config": config,
             "integrity": self.store.integrity(),
         }
-        same = found["fields"] == found["replay"] and found["integrity"] == "ok"
+        found["dropped"] = gone = dropped(self.store)
+        whole = found["integrity"] == "ok" and (gone is None or gone["intact"])
+        same = whole and found["fields"] == found["replay"]
         return {"ok": same, **found}
 
     def health(self) -> dict[str, Any]:
@@ -357,13 +361,13 @@ class Keeper:
 
     def _read_log(self) -> State:
         """The state at the end of the log, from the newest snapshot that is sound."""
-        state = State(self.store.find)
-        kept = self.store.load_snapshot()
+        state, kept = None, self.store.load_snapshot()
         if kept is not None:
             try:
                 state = load(*kept, self.store.find)
             except ValueError as error:
                 warnings.warn(f"{error}; the whole log is read instead", stacklevel=3)
+        state = state or beginning(self.store)
         _catch_up(state, self.store)
         return state
 

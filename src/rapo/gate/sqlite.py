@@ -3,31 +3,25 @@
 from __future__ import annotations
 
 import sqlite3
+import time
 import warnings
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
-from typing import Any
 
-import numpy as np
-
-from rapo.gate.events import KINDS, NUMBER, Draft, Event
-from rapo.gate.fold import ROW, Rows
+from rapo.gate.events import Event
+from rapo.gate.fold import Rows
 from rapo.gate.place import Place, files_of, make_private
+from rapo.gate.sqlite_log import SCHEMA, WITH_BASE, Turn, find, read, rows_of
 from rapo.gate.store import BusyError, StoreError
 
 APPLICATION = 0x5261706F  # "Rapo", in the file's header
-SCHEMA = 1
 SAFE_SQLITE = (3, 51, 3)
 """Older versions can corrupt a WAL that two connections reset at once; ours has one that does."""
 _PATIENCE = 1.0
 """Seconds that a transaction waits for somebody else's; then the caller may try again."""
 _OPENING = 10.0
 """Seconds that opening waits for that."""
-_CHUNK = 500
-"""Keys of one query."""
-_PIECE = 1_000_000
-"""Rows of the ledger in one blob; SQLite's largest is a gigabyte."""
 
 _TABLES = """
 CREATE TABLE events (
@@ -123,9 +117,9 @@ class SqliteStore:
             raise ValueError(f"{self.address} is not a gate: {error}") from error
         if mark != APPLICATION:
             raise ValueError(f"{self.address} is a database of something else, not a gate")
-        if version != SCHEMA:
+        if version not in (SCHEMA, WITH_BASE):
             raise ValueError(
-                f"{self.address} has schema {version}, this version of rapo reads {SCHEMA}"
+                f"{self.address} has schema {version}, this version of rapo reads {WITH_BASE}"
             )
 
     @contextmanager
@@ -162,9 +156,7 @@ class SqliteStore:
             raise StoreError(f"{self.address} cannot be read: {error}") from error
 
     @contextmanager
-    def appending(
-        self, after: int | None = None, keys: Sequence[str] = ()
-    ) -> Iterator[_Transaction]:
+    def appending(self, after: int | None = None, keys: Sequence[str] = ()) -> Iterator[Turn]:
         """One transaction of the writer; a failure leaves the log as it was.
 
         Args:
@@ -176,7 +168,7 @@ class SqliteStore:
             raise StoreError(f"{self.address} is open for reading only")
         try:
             writer.execute("BEGIN IMMEDIATE")
-            yield _Transaction(writer)
+            yield Turn(writer)
             writer.execute("COMMIT")
         except sqlite3.Error as error:
             begun = writer.in_transaction
@@ -197,21 +189,13 @@ class SqliteStore:
         self, after: int, limit: int, kinds: Sequence[str] = (), newest: bool = False
     ) -> list[Event]:
         """Up to `limit` events after a position."""
-        numbers = [NUMBER[kind] for kind in kinds]
-        chosen = f" AND kind IN ({','.join('?' * len(numbers))})" if numbers else ""
-        order = "DESC" if newest else "ASC"
         with self._reading() as reader:
-            rows = reader.execute(
-                "SELECT position, kind, at, key, digest, body FROM events WHERE position > ?"
-                f"{chosen} ORDER BY position {order} LIMIT ?",
-                (after, *numbers, limit),
-            )
-            return [_event(row) for row in rows]
+            return read(reader, after, limit, kinds, newest)
 
     def find(self, keys: Sequence[str]) -> dict[str, Event]:
         """Events by unique key."""
         with self._reading() as reader:
-            return _find(reader, keys)
+            return find(reader, keys)
 
     def last(self) -> int:
         """Position of the newest event."""
@@ -220,14 +204,8 @@ class SqliteStore:
 
     def save_snapshot(self, position: int, data: bytes, rows: Rows, first_row: int) -> None:
         """Keep a snapshot; the ledger's earlier rows are there already."""
-        with self.appending() as transaction:
-            run = transaction.connection.execute
-            run("DELETE FROM ledger WHERE first_row >= ?", (first_row,))
-            for i in range(0, rows.size, _PIECE):
-                piece = rows[i : i + _PIECE].tobytes()
-                run("INSERT INTO ledger VALUES (?, ?)", (first_row + i, piece))
-            run("DELETE FROM snapshots")
-            run("INSERT INTO snapshots VALUES (?, ?, ?)", (position, data, first_row + rows.size))
+        with self.appending() as turn:
+            turn.save(position, data, rows, first_row)
 
     def load_snapshot(self) -> tuple[bytes, Rows] | None:
         """The newest snapshot and its ledger."""
@@ -237,8 +215,36 @@ class SqliteStore:
             if row is None:
                 return None
             chosen = "SELECT rows FROM ledger WHERE first_row < ? ORDER BY first_row"
-            data = b"".join(piece for (piece,) in run(chosen, (row[1],)))
-        return row[0], np.frombuffer(data[: len(data) // ROW.itemsize * ROW.itemsize], ROW)
+            return row[0], rows_of(run(chosen, (row[1],)))
+
+    def load_base(self) -> tuple[bytes, Rows] | None:
+        """The snapshot that the log begins with, if its beginning was dropped."""
+        with self._reading() as reader:
+            if reader.execute("PRAGMA user_version").fetchone()[0] != WITH_BASE:
+                return None
+            pieces = reader.execute("SELECT data FROM base ORDER BY first_row")
+            return pieces.fetchone()[0], rows_of(pieces)
+
+    def rewriting(self) -> AbstractContextManager[Turn]:
+        """One transaction of the writer; nobody else can be one."""
+        return self.appending()
+
+    def scrub(self) -> None:
+        """Write the file anew and empty the WAL."""
+        assert self._writer is not None
+        self._close_free()
+        last = time.monotonic() + _OPENING
+        try:
+            self._writer.execute("VACUUM")
+            while self._writer.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]:
+                if time.monotonic() > last:
+                    raise StoreError(
+                        f"somebody reads {self.address} all the time, so the files still hold what "
+                        "was replaced; stop the readers and scrub it again"
+                    )
+                time.sleep(0.05)
+        except sqlite3.Error as error:
+            raise StoreError(f"{self.address} could not be written anew: {error}") from error
 
     def integrity(self) -> str:
         """SQLite's own check of the file, and whether positions have no gap."""
@@ -262,44 +268,6 @@ class SqliteStore:
         if self._place is not None:
             self._place.release()
             self._place = None
-
-
-class _Transaction:
-    def __init__(self, connection: sqlite3.Connection) -> None:
-        self.connection = connection
-
-    def tail(self, after: int) -> Iterator[Event]:
-        """Nobody else appends to this file."""
-        return iter(())
-
-    def find(self, keys: Sequence[str]) -> dict[str, Event]:
-        return _find(self.connection, keys)
-
-    def append(self, drafts: Sequence[Draft]) -> list[Event]:
-        last = self.connection.execute("SELECT max(position) FROM events").fetchone()[0] or 0
-        events = [Event(last + 1 + i, *draft) for i, draft in enumerate(drafts)]
-        self.connection.executemany(
-            "INSERT INTO events VALUES (?, ?, ?, ?, ?, ?)",
-            [(e.position, NUMBER[e.kind], *e[2:]) for e in events],
-        )
-        return events
-
-
-def _event(row: tuple[Any, ...]) -> Event:
-    return Event(row[0], KINDS[row[1]], *row[2:])
-
-
-def _find(connection: sqlite3.Connection, keys: Sequence[str]) -> dict[str, Event]:
-    found = {}
-    for start in range(0, len(keys), _CHUNK):
-        part = keys[start : start + _CHUNK]
-        rows = connection.execute(
-            "SELECT position, kind, at, key, digest, body FROM events "
-            f"WHERE key IN ({','.join('?' * len(part))})",
-            part,
-        )
-        found.update({row[3]: _event(row) for row in rows})
-    return found
 
 
 def _undo(writer: sqlite3.Connection) -> None:

@@ -229,6 +229,12 @@ class State:
     def _escalation(self, event: Event, data: dict[str, Any]) -> None:
         self.escalations.append({**data, "position": event.position, "at": event.at})
 
+    def _erasure(self, event: Event, data: dict[str, Any]) -> None:
+        """A name was replaced in events that are there: nothing of it is in the fields."""
+
+    def _compaction(self, event: Event, data: dict[str, Any]) -> None:
+        """Bodies that are in the fields already were dropped."""
+
     # --- attribution
 
     def attribution(self, report: Report, before: int) -> tuple[list[Region], npt.NDArray[Any]]:

@@ -1,4 +1,4 @@
-"""The appender's turn at the shared log: what it does between taking the lock and the commit.
+"""The tables of the shared log, and the appender's turn: from taking the lock to the commit.
 
 Everybody else waits meanwhile, so a turn has three round trips to the server however much is
 appended in it: one takes the lock, one brings what others appended and what the caller is going to
@@ -10,13 +10,20 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
+import numpy as np
+
 from rapo.gate.events import KINDS, NUMBER, Draft, Event
+from rapo.gate.fold import ROW, Rows
 from rapo.gate.session import Session
 from rapo.gate.store import StoreError
 
 APPENDER = 0x5261706F_00000001
 """Advisory lock of whoever appends."""
 COLUMNS = "SELECT position, kind, at, key, digest, body FROM rapo_gate.events"
+SCHEMA, WITH_BASE = 1, 2
+"""Of a log that is whole, and of one whose beginning was dropped."""
+PIECE = 1_000_000
+"""Rows of the ledger in one value; PostgreSQL's largest is a gigabyte."""
 CHUNK = 5000
 """Events or keys of one query."""
 MOST_WAITING = 16 << 20
@@ -96,11 +103,12 @@ class Turn:
             yield from events
             after, events = events[-1].position, []
 
-    def read(self, after: int, limit: int) -> list[Event]:
+    def read(
+        self, after: int, limit: int, kinds: Sequence[str] = (), newest: bool = False
+    ) -> list[Event]:
         """Events after a position, those of this transaction included."""
         self.send()
-        query = f"{COLUMNS} WHERE position > %s ORDER BY position LIMIT %s"
-        return events_of(self.session.execute(query, (after, limit), binary=True))
+        return read(self.session, after, limit, kinds, newest)
 
     def find(self, keys: Sequence[str]) -> dict[str, Event]:
         """Events by unique key, those of this transaction included."""
@@ -142,6 +150,63 @@ class Turn:
             self.session.execute("COMMIT")
 
 
+class Rewrite(Turn):
+    """A turn that may change what is there."""
+
+    def replace(self, events: Sequence[Event]) -> None:
+        """Give events that are there the key, digest and body of these."""
+        self.send()
+        self._known.clear()
+        position, _, _, key, digest, body = columns_of(events)
+        self.session.execute(
+            "UPDATE rapo_gate.events e SET key = n.key, digest = n.digest, body = n.body FROM "
+            "unnest(%b::bigint[], %b::text[], %b::bytea[], %b::bytea[]) "
+            "AS n (position, key, digest, body) WHERE e.position = n.position",
+            (position, key, digest, body),
+        )
+
+    def keep(self, position: int, data: bytes, rows: Rows, *, base: bool = False) -> None:
+        """Keep a snapshot instead of the others; or as the one that the log begins with."""
+        run = self.session.execute
+        if not base:
+            save(self.session, position, data, rows, 0)
+            return
+        run(
+            "CREATE TABLE IF NOT EXISTS rapo_gate.base "
+            "(first_row bigint PRIMARY KEY, data bytea NOT NULL)"
+        )
+        run("DELETE FROM rapo_gate.base")
+        run("INSERT INTO rapo_gate.base VALUES (-1, %b)", (data,))
+        for i in range(0, rows.size, PIECE):
+            values = (i, rows[i : i + PIECE].tobytes())
+            run("INSERT INTO rapo_gate.base VALUES (%s, %b)", values)
+        run(f"UPDATE rapo_gate.about SET schema_version = {WITH_BASE}")
+
+
+def save(session: Session, position: int, data: bytes, rows: Rows, first_row: int) -> None:
+    """Every replica has the same ledger; pieces that another cut elsewhere are cut to fit."""
+    session.execute("DELETE FROM rapo_gate.ledger WHERE first_row >= %s", (first_row,))
+    session.execute(
+        "UPDATE rapo_gate.ledger SET rows = substring(rows FROM 1 FOR %s * (%s - first_row)::int) "
+        "WHERE first_row + length(rows) / %s > %s",
+        (ROW.itemsize, first_row, ROW.itemsize, first_row),
+    )
+    for i in range(0, rows.size, PIECE):
+        values = (first_row + i, rows[i : i + PIECE].tobytes())
+        session.execute("INSERT INTO rapo_gate.ledger VALUES (%s, %b)", values)
+    session.execute("DELETE FROM rapo_gate.snapshots")
+    session.execute(
+        "INSERT INTO rapo_gate.snapshots VALUES (%s, %b, %s)",
+        (position, data, first_row + rows.size),
+    )
+
+
+def rows_of(pieces: Iterable[tuple[bytes]]) -> Rows:
+    """The ledger from its pieces."""
+    data = b"".join(piece for (piece,) in pieces)
+    return np.frombuffer(data[: len(data) // ROW.itemsize * ROW.itemsize], ROW)
+
+
 def columns_of(events: Sequence[Event]) -> tuple[list[Any], ...]:
     """Events as columns of the table."""
     return (
@@ -159,6 +224,18 @@ def events_of(rows: Iterable[tuple[Any, ...]]) -> list[Event]:
     return [Event(row[0], KINDS[row[1]], *row[2:]) for row in rows]
 
 
+def read(
+    session: Session, after: int, limit: int, kinds: Sequence[str], newest: bool
+) -> list[Event]:
+    """Up to `limit` events after a position."""
+    # Numbers, not parameters: the planner must see that the partial index applies.
+    numbers = ",".join(str(NUMBER[kind]) for kind in kinds)
+    chosen = f" AND kind IN ({numbers})" if kinds else ""
+    order = "DESC" if newest else "ASC"
+    query = f"{COLUMNS} WHERE position > %s{chosen} ORDER BY position {order} LIMIT %s"
+    return events_of(session.execute(query, (after, limit), binary=True))
+
+
 def find(session: Session, keys: Sequence[str]) -> dict[str, Event]:
     """Events by unique key, in a session that appends nothing."""
     found: dict[str, Event] = {}
@@ -167,3 +244,30 @@ def find(session: Session, keys: Sequence[str]) -> dict[str, Event]:
         events = events_of(session.execute(_FIND, (part,), binary=True))
         found.update({str(e.key): e for e in events})
     return found
+
+
+def one(session: Session, query: str) -> Any:
+    """The first value of the first row."""
+    row = session.execute(query).fetchone()
+    assert row is not None
+    return row[0]
+
+
+def integrity(session: Session, seconds: float) -> str:
+    """Whether positions have no gap, keys do not repeat and the indexes are whole."""
+    with session.transaction(), session.patient(seconds):
+        session.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+        rows = session.execute(
+            "SELECT count(*), coalesce(min(position), 1), coalesce(max(position), 0), count(key), "
+            "count(DISTINCT key) FROM rapo_gate.events"
+        ).fetchall()
+        count, first, last, keys, different = rows[0]
+        broken = session.execute(
+            "SELECT indexrelid::regclass::text FROM pg_index WHERE NOT indisvalid AND indrelid IN "
+            "(SELECT oid FROM pg_class WHERE relnamespace = 'rapo_gate'::regnamespace)"
+        ).fetchall()
+    if first != 1 or count != last:
+        return f"positions {first} to {last} hold {count} events: some are missing"
+    if keys != different:
+        return f"{keys - different} keys are there more than once"
+    return f"index {broken[0][0]} is not valid" if broken else "ok"
