@@ -26,6 +26,9 @@ class Account:
         self.problems: list[str] = []
         self.position = 0
         self._revisions: dict[str, int] = {}
+        """Highest revision that each stream was told."""
+        self._answers: dict[str, int] = {}
+        """Revision that each decision was acknowledged with."""
         self._new: list[str] = []
         self._found: Counter[str] = Counter()
         self._reasons: dict[int, str] = {}
@@ -39,15 +42,27 @@ class Account:
             self.resent += key in self._found
             self._new.append(key)
             if int(revision) >= 0:
-                if int(revision) < self._revisions.get(stream, 0):
-                    self.problems.append(f"revision of {stream} fell to {revision}")
-                self._revisions[stream] = int(revision)
+                self._answered(stream, key, int(revision))
         elif word == "done":
             self.steps[rest[0]] = int(rest[1]) + 1
         elif word == "act":
             self.acts[int(rest[0])] = rest[1]
         elif word == "error":
             self.problems.append(" ".join(rest))
+
+    def _answered(self, stream: str, key: str, revision: int) -> None:
+        """A revision never falls, but a request that comes again gets its first answer.
+
+        A client that dies while it notes a group of answers sends the whole group once more: the
+        first of them are then older than the last one it had noted.
+        """
+        highest, first = self._revisions.get(stream, 0), self._answers.get(key)
+        if first is None and revision < highest:
+            self.problems.append(f"revision of {stream} fell to {revision}")
+        if first is not None and first != revision:
+            self.problems.append(f"{key!r} was answered at {first}, and again at {revision}")
+        self._answers[key] = revision
+        self._revisions[stream] = max(revision, highest)
 
     def check(self, store: Store) -> None:
         """Read what the log has got since the last time and compare."""

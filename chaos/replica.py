@@ -97,8 +97,8 @@ def _stoppable(appending: Any, freeze: threading.Event, pipe: Pipe) -> Any:
     """`appending` that stops before it commits, once, when `freeze` is set."""
 
     @contextmanager
-    def held() -> Iterator[Any]:
-        with appending() as log:
+    def held(*args: Any) -> Iterator[Any]:
+        with appending(*args) as log:
             yield log
             if freeze.is_set():
                 freeze.clear()

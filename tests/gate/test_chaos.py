@@ -77,6 +77,19 @@ def test_the_account_notices_what_is_lost_and_what_is_doubled() -> None:
     assert hole.problems == ["3 follows 1 in the log"]
 
 
+def test_the_account_knows_a_first_answer_that_came_again() -> None:
+    account = Account()
+    for line in ("ack a3 1.0 5 d\x1f1", "ack a3 1.1 9 d\x1f2"):  # a tick in between, then killed
+        account.take(line)
+    for line in ("ack a3 2.0 5 d\x1f1", "ack a3 2.1 9 d\x1f2", "ack a3 2.2 9 d\x1f3"):
+        account.take(line)
+    assert account.problems == []
+    account.take("ack a3 3.0 8 d\x1f4")
+    assert account.problems == ["revision of a3 fell to 8"]
+    account.take("ack a3 3.1 12 d\x1f1")
+    assert account.problems[1:] == ["'d\\x1f1' was answered at 5, and again at 12"]
+
+
 @pytest.mark.parametrize("wrong", [["--rounds", "0"], ["--seconds", "-1"], ["fire"]])
 def test_a_wrong_command_is_told_in_one_line(
     wrong: list[str], capsys: pytest.CaptureFixture[str]

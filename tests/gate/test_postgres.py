@@ -195,6 +195,39 @@ def test_appenders_take_turns_and_see_each_other(address: str) -> None:
         store.close()
 
 
+def test_a_turn_has_three_round_trips_whatever_is_in_it(
+    address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from rapo.gate.session import Session
+
+    waits: list[int] = []
+    wait = Session.wait
+    with opened(address) as one, opened(address) as two:
+        with two.appending() as log:
+            others = log.append([draft(f"o{i}") for i in range(30)])
+        with one.appending() as log:  # connects
+            assert list(log.tail(0)) == others
+
+        def counted(self: Any, *args: Any, **more: Any) -> Any:
+            waits.append(1)
+            return wait(self, *args, **more)
+
+        monkeypatch.setattr(Session, "wait", counted)
+        keys = [f"k{i}" for i in range(20)]
+        with one.appending(10, [*keys, "o3"]) as log:
+            assert list(log.tail(10)) == others[10:]
+            for key in keys:
+                assert log.find([key]) == {}
+                (made,) = log.append([draft(key)])
+                assert log.find([key]) == {key: made}
+            assert log.find(["o3"]) == {"o3": others[3]}
+        trips, waits = len(waits), []
+        with one.appending(50) as log:
+            log.append([draft("one")])
+        assert trips - len(waits) <= 1  # one question for the tail and the keys, nothing more
+        assert two.last() == 51 and two.integrity() == "ok"
+
+
 def test_replicas_share_pieces_of_the_ledger(address: str) -> None:
     rows = np.zeros(6, ROW)
     rows["report"] = range(6)
@@ -261,7 +294,7 @@ def test_nobody_waits_for_ever(address: str, monkeypatch: pytest.MonkeyPatch) ->
     assert PostgresStore(address).last() == 1
     monkeypatch.setattr(session, "STUCK", 0.2)
     with opened(address) as stuck, opened(address) as other:
-        with pytest.raises(StoreError, match="idle-in-transaction"), stuck.appending() as log:
+        with pytest.raises(StoreError), stuck.appending() as log:
             assert log.append([draft("b")]) and not time.sleep(0.5)  # type: ignore[func-returns-value]
         with other.appending() as log:
             assert log.find(["b"]) == {}
@@ -394,11 +427,11 @@ class Unlucky(PostgresStore):
         self.plan: list[str] = []
 
     @contextmanager
-    def appending(self) -> Iterator[Any]:
+    def appending(self, *args: Any) -> Iterator[Any]:
         fate = self.plan.pop(0) if self.plan else ""
         if fate == "refused":
             raise StoreError("no connection")
-        with super().appending() as log:
+        with super().appending(*args) as log:
             yield log
             if fate == "before":
                 raise StoreError("lost before the commit")

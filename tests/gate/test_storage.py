@@ -32,6 +32,82 @@ def test_a_second_writer_is_refused(make: Make) -> None:
             reader.decide(["bad"], [1.0])
 
 
+@pytest.mark.parametrize("kind", ["symlink", "hard link"])
+def test_a_second_writer_is_refused_under_another_name(
+    make: Make, tmp_path: Path, kind: str
+) -> None:
+    platform = make()
+    (tmp_path / "elsewhere").mkdir()
+    other = tmp_path / "elsewhere" / "other.db"
+    (other.symlink_to if kind == "symlink" else other.hardlink_to)(platform.path)
+    with pytest.raises(StoreError, match="being written by"):
+        Gate.open(other)
+    platform.report("s0")
+    # The refused attempt has let go of none of the locks that SQLite has for this process.
+    code = "import sqlite3, sys; c = sqlite3.connect(sys.argv[1], timeout=0); print(c.execute("
+    code += "'PRAGMA journal_mode=DELETE').fetchone())"
+    program = [sys.executable, "-c", code, str(platform.path)]
+    told = subprocess.run(program, capture_output=True, text=True, check=False)
+    assert "database is locked" in told.stderr, told.stdout
+    platform.gate.close()
+    if kind == "symlink":
+        with Gate.open(other, clock=lambda: platform.now) as gate:
+            assert gate.verify()["ok"]
+            with pytest.raises(StoreError, match="being written by process"):
+                platform.open()
+    else:
+        for path in (platform.path, other):
+            with pytest.raises(StoreError, match=r"has 2 names \(hard links\)"):
+                Gate.open(path)
+        other.unlink()
+    platform.gate = platform.open()
+    assert platform.gate.verify()["ok"]
+
+
+def test_a_busy_file_is_tried_again(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    platform = make()
+    platform.gate.store._writer.execute("PRAGMA busy_timeout=50")
+    other = sqlite3.connect(platform.path, isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    platform.gate.decide(["bad", "good"], [0.5, 0.5])
+    results: list[Any] = []
+    waiting = threading.Thread(target=lambda: results.append(platform.report("s0")))
+    waiting.start()
+    while platform.gate.health()["status"] == "ok":
+        assert waiting.is_alive()
+    assert "another program is writing" in platform.gate.health()["why"]
+    assert platform.gate.decide(["bad"], [1.0]).psi[0] == 1.0  # answers go on
+    other.execute("ROLLBACK")
+    other.close()
+    waiting.join()
+    assert results[0].status == "accepted"
+    platform.gate.flush()
+    assert platform.gate.health()["status"] == "ok"
+    kinds = [e.kind for e in platform.gate.events()]
+    assert (kinds.count("Decision"), kinds.count("HarmReport")) == (3, 1)
+    assert platform.gate.verify()["ok"]
+
+
+@pytest.mark.parametrize("umask", [0o000, 0o027, 0o377])
+def test_files_are_for_their_owner_alone(make: Make, tmp_path: Path, umask: int) -> None:
+    def modes() -> dict[str, int]:
+        return {p.name: p.stat().st_mode & 0o7777 for p in tmp_path.iterdir()}
+
+    before = os.umask(umask)
+    try:
+        platform = make()
+        assert set(modes()) == {"gate0.db", "gate0.db-wal", "gate0.db-shm", "gate0.db.lock"}
+        assert set(modes().values()) == {0o600}
+        platform.gate.close()
+        platform.path.chmod(0o644)
+        with pytest.warns(UserWarning, match=r"other users could open gate0.db \(644\)"):
+            platform.gate = platform.open()
+        platform.report("s0")
+        assert set(modes().values()) == {0o600}
+    finally:
+        os.umask(before)
+
+
 def test_foreign_files_are_refused_and_stay(tmp_path: Path) -> None:
     text, other = tmp_path / "notes.db", tmp_path / "other.db"
     text.write_text("not a database, " * 1000)
@@ -40,6 +116,7 @@ def test_foreign_files_are_refused_and_stay(tmp_path: Path) -> None:
         connection.execute("CREATE TABLE mine (a)")
     connection.close()
     for path in (text, other):
+        path.chmod(0o640)
         before = path.read_bytes()
         for read_only in (False, True):
             with warnings.catch_warnings():
@@ -47,6 +124,7 @@ def test_foreign_files_are_refused_and_stay(tmp_path: Path) -> None:
                 with pytest.raises(ValueError, match="not a gate"):
                     Gate.open(path, read_only=read_only)
         assert path.read_bytes() == before
+        assert path.stat().st_mode & 0o777 == 0o640
 
 
 def test_a_damaged_gate_is_refused(make: Make) -> None:

@@ -95,8 +95,8 @@ class PPOConfig:
 
 
 _FOREIGN: Mapping[str, Any] = {
-    "gamma": 0.99, "envs": 1, "minibatch": 64, "epochs": 10, "hidden": 64, "entropy": 0.0, "steady": True,
-    "dual_lr": 0.1, "dual_start": 0.0,
+    "gamma": 0.99, "envs": 1, "minibatch": 64, "epochs": 10, "hidden": 64, "entropy": 0.0,
+    "steady": True, "dual_lr": 0.1, "dual_start": 0.0,
 }  # fmt: skip
 """What `for_gymnasium` changes; the numbers that Stable-Baselines3 has come to."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from math import floor
 from typing import Any
@@ -12,8 +12,9 @@ from typing import Any
 from rapo.gate.config import GateConfig
 from rapo.gate.events import Draft, digest_of, packed
 from rapo.gate.memory import Memory, Replay, replayed
+from rapo.gate.retention import dropped
 from rapo.gate.state import State
-from rapo.gate.store import Appending, Store, StoreError
+from rapo.gate.store import Appending, BusyError, Store, StoreError
 from rapo.gate.view import View
 from rapo.gate.writer import PATIENCE, Job, Work, Writer
 
@@ -102,14 +103,16 @@ class Engine:
 
         Returns:
             `ok`; the `position` compared at; `fields`, the hash of the live state, `replay`, that
-            of the fresh one, `config`, that of the settings; `integrity` of the database.
+            of the fresh one, `config`, that of the settings; `integrity` of the database;
+            `dropped`, what a compaction left of the log's beginning, or None.
         """
         self.flush()
         until, config, live = self.read(lambda s: (s.position, s.config.digest(), s.field_hash()))
         fresh = replay(until) if replay else replayed(self.store, until)  # the gate goes on
-        same = live == fresh.fields and fresh.integrity == "ok"
+        gone = dropped(self.store)
+        whole = fresh.integrity == "ok" and (gone is None or gone["intact"])
         return {
-            "ok": same,
+            "ok": whole and live == fresh.fields,
             "position": fresh.position,
             "revision": fresh.revision,
             "tick": fresh.tick,
@@ -117,6 +120,7 @@ class Engine:
             "replay": fresh.fields,
             "config": config,
             "integrity": fresh.integrity,
+            "dropped": gone,
         }
 
     def health(self) -> dict[str, Any]:
@@ -187,13 +191,18 @@ class Engine:
     def put(self, decision: Draft) -> None:
         """Log a decision that nobody waits for, soon."""
         try:
-            self._writer.put(Job(None, decision))
+            self._writer.put(Job(None, decision, keys=[str(decision.key)]))
         except BaseException:
             self.asked.pop(str(decision.key), None)  # it is on its way nowhere
             raise
 
-    def submit(self, work: Work) -> Future[Any]:
-        """Have work done in a transaction; answered once it is durable."""
+    def submit(self, work: Work, keys: Sequence[str] = ()) -> Future[Any]:
+        """Have work done in a transaction; answered once it is durable.
+
+        Args:
+            work: what to do.
+            keys: what it is going to look for in the log: one question brings it all.
+        """
         if self.broken:
             raise StoreError(self.broken)
         if self.read_only:
@@ -202,7 +211,7 @@ class Engine:
         if outage and now - self._out_since > PATIENCE:
             raise StoreError(outage)  # others wait in vain already
         future: Future[Any] = Future()
-        self._writer.put(Job(work, future=future, since=now))
+        self._writer.put(Job(work, future=future, since=now, keys=keys))
         return future
 
     def _commit(self, jobs: list[Job]) -> StoreError | None:
@@ -218,7 +227,8 @@ class Engine:
                 if self.broken:
                     raise StoreError(self.broken)
                 self._memory.make_sure()
-                with self.store.appending() as log:
+                keys = [key for job in jobs for key in job.keys]
+                with self.store.appending(self.state.position, keys) as log:
                     self._memory.unsure = True
                     self.state.fetch = log.find  # it sees what is not committed yet
                     for event in log.tail(self.state.position):
@@ -340,7 +350,7 @@ class Engine:
 
     def _failed(self, error: Exception) -> None:
         """The transaction is gone, or nobody knows; the state may hold what was in it."""
-        if self.store.shared or self.read_only:
+        if self.store.shared or self.read_only or isinstance(error, BusyError):
             if self.outage is None:
                 self._out_since = time.monotonic()
             self.outage = f"the log is out of reach: {error}"

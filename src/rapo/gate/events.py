@@ -17,7 +17,7 @@ Region = int | str
 
 KINDS = (
     "Decision", "Exposure", "HarmReport", "Confirm", "Override", "Rollback", "Allow",
-    "ConfigChange", "Tick", "Escalation",
+    "ConfigChange", "Tick", "Escalation", "Erasure", "Compaction",
 )  # fmt: skip
 """Every kind of event; the log stores its number."""
 NUMBER = {name: number for number, name in enumerate(KINDS)}
@@ -30,6 +30,13 @@ LONGEST_ID = 200
 
 _TURNING = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\ufeff")
 _ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False)
+
+
+class DroppedError(LookupError):
+    """A compaction dropped the body of an event; its Compaction says when, and up to where."""
+
+    def __init__(self, what: str) -> None:
+        super().__init__(f"{what} was dropped by a compaction")
 
 
 class Draft(NamedTuple):
@@ -56,7 +63,13 @@ class Event(NamedTuple):
     body: bytes
 
     def data(self) -> dict[str, Any]:
-        """The body of every kind but Decision."""
+        """The body of every kind but Decision.
+
+        Raises:
+            DroppedError: there is none any more.
+        """
+        if not self.body:
+            raise DroppedError(f"the body of event {self.position}")
         value: dict[str, Any] = json.loads(str(self.body, "utf-8"))
         return value
 
@@ -137,7 +150,13 @@ def pack_decision(body: DecisionBody) -> bytes:
 
 
 def unpack_decision(body: bytes) -> DecisionBody:
-    """What `pack_decision` packed."""
+    """What `pack_decision` packed.
+
+    Raises:
+        DroppedError: there is nothing any more.
+    """
+    if not body:
+        raise DroppedError("what this decision was made of")
     version, flags, tick, revision, passed, n, id_bytes, _ = _HEAD.unpack_from(body)
     if version != 1:
         raise ValueError(f"a decision of format {version}; this version of rapo reads format 1")
@@ -158,6 +177,8 @@ def unpack_decision(body: bytes) -> DecisionBody:
 def plain_event(event: Event) -> dict[str, Any]:
     """An event as JSON has it, decisions decoded; a report's own `at` is `exposed_at`."""
     head = {"position": event.position, "kind": event.kind, "at": event.at}
+    if not event.body:
+        return {**head, "dropped": True}
     if event.kind == "Decision":
         body = unpack_decision(event.body)
         return {

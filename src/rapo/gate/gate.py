@@ -25,11 +25,13 @@ from rapo.gate.events import (
     Event,
     Region,
     action_key,
+    decision_key,
     digest_of,
+    exposure_key,
     packed,
     unpack_decision,
 )
-from rapo.gate.intake import HarmReport, ReportResult, check, refused, take_in
+from rapo.gate.intake import Checked, HarmReport, ReportResult, check, refused, take_in
 from rapo.gate.memory import Replay
 from rapo.gate.state import State
 from rapo.gate.store import Appending, Store, open_store
@@ -180,7 +182,7 @@ class Gate:
                 raise ConflictError(f"request_id {request_id!r} has another body")
             return self.decider.again(unpack_decision(event.body), decision.decision_id), []
 
-        return self.engine.submit(log)
+        return self.engine.submit(log, [str(draft.key)])
 
     def expose(self, decision_id: str, shown: Iterable[Region]) -> bool:
         """Say which candidates of a decision were really shown; else the served shares count.
@@ -192,7 +194,8 @@ class Gate:
 
     def expose_logged(self, decision_id: str, shown: Iterable[Region]) -> Future[bool]:
         """As `expose`, without waiting."""
-        return self.engine.submit(exposing(decision_id, shown, self.clock()))
+        keys = [decision_key(decision_id), exposure_key(decision_id)]
+        return self.engine.submit(exposing(decision_id, shown, self.clock()), keys)
 
     def report(self, items: Iterable[HarmReport]) -> list[ReportResult]:
         """Take in reports of harm; one result for each, in order. Durable when it returns."""
@@ -211,7 +214,10 @@ class Gate:
             done: Future[list[ReportResult]] = Future()
             done.set_result(checked)
             return done
-        return self.engine.submit(lambda state, log: take_in(checked, state, log, now))
+        sound = [c for c in checked if isinstance(c, Checked)]
+        named = {c.values["decision_id"] for c in sound if "decision_id" in c.values}
+        keys = [*(c.key for c in sound), *map(decision_key, named)]
+        return self.engine.submit(lambda state, log: take_in(checked, state, log, now), keys)
 
     # --- what people do; `rapo.gate.actions` and `admin` say what each needs and means
 

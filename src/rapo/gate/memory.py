@@ -6,6 +6,7 @@ import threading
 import warnings
 from typing import NamedTuple
 
+from rapo.gate.retention import beginning
 from rapo.gate.snapshot import dump, load
 from rapo.gate.state import State
 from rapo.gate.store import Store, StoreError
@@ -83,20 +84,20 @@ class Memory:
 
     def _read_log(self) -> State:
         """The state at the end of the log, from the newest snapshot that is sound."""
-        state = State(self.store.find)
-        kept = self.store.load_snapshot()
+        state, kept = None, self.store.load_snapshot()
         if kept is not None:
             try:
                 state = load(*kept, self.store.find)
             except ValueError as error:
                 warnings.warn(f"{error}; the whole log is read instead", stacklevel=4)
+        state = state or beginning(self.store)
         _catch_up(state, self.store)
         return state
 
 
 def replayed(store: Store, until: int) -> Replay:
     """The log folded from its first event up to a position."""
-    fresh = State(store.find)
+    fresh = beginning(store)
     _catch_up(fresh, store, until)
     return Replay(fresh.position, fresh.revision, fresh.tick, fresh.field_hash(), store.integrity())
 

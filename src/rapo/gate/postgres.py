@@ -11,13 +11,24 @@ from __future__ import annotations
 import threading
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from typing import Any, TypeVar
+from contextlib import contextmanager, suppress
+from typing import TypeVar
 
-import numpy as np
-
-from rapo.gate.events import KINDS, NUMBER, Draft, Event
-from rapo.gate.fold import ROW, Rows
+from rapo.gate.events import NUMBER, Event
+from rapo.gate.fold import Rows
+from rapo.gate.postgres_log import (
+    APPENDER,
+    SCHEMA,
+    WITH_BASE,
+    Rewrite,
+    Turn,
+    find,
+    integrity,
+    one,
+    read,
+    rows_of,
+    save,
+)
 from rapo.gate.session import (
     ANSWER,
     Pool,
@@ -30,12 +41,17 @@ from rapo.gate.session import (
 )
 from rapo.gate.store import StoreError
 
-SCHEMA = 1
-_APPENDER, _KEEPER = 0x5261706F_00000001, 0x5261706F_00000002  # advisory locks: log, snapshots
+_KEEPER = 0x5261706F_00000002
+"""Advisory lock of whoever keeps a snapshot."""
+_OPEN = 0x5261706F_00000003
+"""Advisory lock that everybody shares who may append, and that a rewrite needs alone."""
+_VERSION = "SELECT max(schema_version) FROM rapo_gate.about"
+_REWRITTEN = (
+    "SELECT coalesce(max(position), 0) FROM rapo_gate.events WHERE kind IN "
+    f"({NUMBER['Erasure']}, {NUMBER['Compaction']})"
+)
 _CHECK = 600.0
 """Seconds that a check of the whole log, or keeping a snapshot, may take."""
-_CHUNK = 5000
-"""Events or keys of one query."""
 
 _TABLES = f"""
 CREATE SCHEMA rapo_gate;
@@ -44,20 +60,14 @@ INSERT INTO rapo_gate.about VALUES ({SCHEMA});
 CREATE TABLE rapo_gate.events (
     position bigint PRIMARY KEY, kind smallint NOT NULL, at double precision NOT NULL,
     key text COLLATE "C", digest bytea NOT NULL, body bytea NOT NULL);
+ALTER TABLE rapo_gate.events ALTER COLUMN body SET STORAGE EXTERNAL;
+ALTER TABLE rapo_gate.events ALTER COLUMN key SET STATISTICS 0;
 CREATE UNIQUE INDEX events_by_key ON rapo_gate.events (key) WHERE key IS NOT NULL;
 CREATE INDEX events_by_kind ON rapo_gate.events (kind, position) WHERE kind <> 0 AND kind <> 2;
 CREATE TABLE rapo_gate.snapshots (
     position bigint PRIMARY KEY, data bytea NOT NULL, rows bigint NOT NULL);
 CREATE TABLE rapo_gate.ledger (first_row bigint PRIMARY KEY, rows bytea NOT NULL);
 """
-_COLUMNS = "SELECT position, kind, at, key, digest, body FROM rapo_gate.events"
-_BEGIN = (
-    # Each statement must see what was committed before it: the lock is awaited in the first.
-    "BEGIN ISOLATION LEVEL READ COMMITTED;"
-    f"SELECT pg_advisory_xact_lock({_APPENDER});"
-    "SELECT coalesce(max(position), 0) FROM rapo_gate.events"
-)
-
 T = TypeVar("T")
 
 
@@ -79,8 +89,12 @@ class PostgresStore:
         self._writer: Session | None = None
         self._closed = False
         self._readers = Pool(self._connect)
+        self._rewritten: int | None = None
+        """Position of the newest rewrite when this store was opened."""
         try:
             self._ask(lambda session: self._open(session, create and not read_only))
+            if not read_only:
+                self._writer = self._join()
         except BaseException:
             self.close()
             raise
@@ -88,17 +102,17 @@ class PostgresStore:
     # --- opening
 
     def _open(self, session: Session, create: bool) -> None:
-        encoding = _one(session, "SHOW server_encoding")
+        encoding = one(session, "SHOW server_encoding")
         if encoding != "UTF8":
             raise ValueError(f"{self.address} has the encoding {encoding}; a gate needs UTF8")
-        if _one(session, "SHOW fsync") != "on":
+        if one(session, "SHOW fsync") != "on":
             warnings.warn(
                 f"{self.address} runs with fsync off: a power cut can lose what was acknowledged",
                 stacklevel=5,
             )
         if create and not self._is_there(session):
             with session.transaction():
-                session.execute(f"SELECT pg_advisory_xact_lock({_APPENDER})")
+                session.execute(f"SELECT pg_advisory_xact_lock({APPENDER})")
                 if not self._is_there(session):  # another replica may have been faster
                     session.execute(_TABLES)
         if not self._is_there(session):
@@ -107,23 +121,27 @@ class PostgresStore:
     def _is_there(self, session: Session) -> bool:
         """Whether the tables are there, and are ours."""
         # Asked of the catalogue itself: to_regnamespace may answer from before the lock was held.
-        if not _one(session, "SELECT count(*) FROM pg_namespace WHERE nspname = 'rapo_gate'"):
+        if not one(session, "SELECT count(*) FROM pg_namespace WHERE nspname = 'rapo_gate'"):
             return False
         ours = "schemaname = 'rapo_gate' AND tablename = 'about'"
-        if not _one(session, f"SELECT count(*) FROM pg_tables WHERE {ours}"):
+        if not one(session, f"SELECT count(*) FROM pg_tables WHERE {ours}"):
             raise ValueError(f"{self.address} has a schema rapo_gate of something else, not a gate")
-        version = _one(session, "SELECT max(schema_version) FROM rapo_gate.about")
-        if version != SCHEMA:
+        version = one(session, _VERSION)
+        if version not in (SCHEMA, WITH_BASE):
             raise ValueError(
-                f"{self.address} has schema {version}, this version of rapo reads {SCHEMA}"
+                f"{self.address} has schema {version}, this version of rapo reads {WITH_BASE}"
             )
         return True
 
     # --- appending
 
     @contextmanager
-    def appending(self) -> Iterator[_Transaction]:
+    def appending(self, after: int | None = None, keys: Sequence[str] = ()) -> Iterator[Turn]:
         """One transaction of the one appender; waits its turn for some seconds.
+
+        Args:
+            after: position that the caller knows the log up to, if it will ask for the tail.
+            keys: what it is going to look for.
 
         Raises:
             StoreError: the log is out of reach. If the connection went while committing, the
@@ -134,10 +152,10 @@ class PostgresStore:
         if not self._turn.acquire(timeout=ANSWER):
             raise StoreError(f"{self.address}: another thread of this process is still appending")
         try:
-            transaction = self._begin()
+            turn = self._begin(after, keys)
             try:
-                yield transaction
-                transaction.session.execute("COMMIT")
+                yield turn
+                turn.commit()
             except psycopg.Error as error:
                 self._let_go()
                 raise self._failed(error) from error
@@ -147,18 +165,13 @@ class PostgresStore:
         finally:
             self._turn.release()
 
-    def _begin(self) -> _Transaction:
+    def _begin(self, after: int | None, keys: Sequence[str]) -> Turn:
         """Hold the lock, on a new connection if the one at hand was lost meanwhile."""
         while True:
             kept = self._writer
             try:
-                session = self._writer = kept or self._connect()
-                cursor = session.execute(_BEGIN)
-                while cursor.nextset():
-                    pass
-                row = cursor.fetchone()
-                assert row is not None
-                return _Transaction(self, session, int(row[0]))
+                session = self._writer = kept or self._join()
+                return Turn(session, self.address, after, keys)
             except psycopg.errors.LockNotAvailable as error:
                 self._let_go()
                 raise StoreError(f"{self.address}: another appender keeps the log") from error
@@ -167,6 +180,63 @@ class PostgresStore:
                 self._let_go()
                 if not lost:
                     raise self._failed(error) from error
+
+    def _join(self) -> Session:
+        """A session among those that may append: no rewrite goes on as long as it lasts."""
+        session = self._connect()
+        try:
+            if not one(session, f"SELECT pg_try_advisory_lock_shared({_OPEN})"):
+                raise StoreError(f"{self.address} is being rewritten; wait until that is done")
+            newest = one(session, _REWRITTEN)
+            if self._rewritten not in (None, newest):
+                raise StoreError(f"{self.address} was rewritten meanwhile; open the gate again")
+            self._rewritten = newest
+        except BaseException:
+            session.close()
+            raise
+        return session
+
+    # --- rewriting
+
+    @contextmanager
+    def rewriting(self) -> Iterator[Rewrite]:
+        """One transaction that may change the log, while no other gate is open for writing."""
+        if self.read_only:
+            raise StoreError(f"{self.address} is open for reading only")
+        session = self._writer = self._writer or self._join()
+        if not one(session, f"SELECT pg_try_advisory_lock({_OPEN})"):
+            raise StoreError(f"other replicas have {self.address} open; stop them first")
+        try:
+            turn = Rewrite(session, self.address)
+            with session.patient(_CHECK):
+                session.execute("SET LOCAL idle_in_transaction_session_timeout = 0")
+                yield turn
+                turn.commit()
+        except psycopg.Error as error:
+            self._let_go()
+            raise self._failed(error) from error
+        except BaseException:
+            self._undo()
+            raise
+        finally:
+            if self._writer is not None:
+                session.execute(f"SELECT pg_advisory_unlock({_OPEN})")
+        self._rewritten = one(session, _REWRITTEN)
+
+    def scrub(self) -> None:
+        """Write the tables anew. The server's own log and its backups keep what they have."""
+
+        def vacuum(session: Session) -> None:
+            session.execute(f"SET statement_timeout = {int(_CHECK * 1000)}")
+            with session.slow(_CHECK):
+                for table in ("events", "snapshots", "ledger", "base"):
+                    if table != "base" or one(session, _VERSION) == WITH_BASE:
+                        session.execute(f"VACUUM (FULL, ANALYZE) rapo_gate.{table}")
+                with suppress(psycopg.errors.InsufficientPrivilege):  # then it is the server's turn
+                    session.execute("CHECKPOINT")
+            session.execute(f"SET statement_timeout = {int(ANSWER * 1000)}")
+
+        self._ask(vacuum)
 
     def _undo(self) -> None:
         try:
@@ -186,25 +256,20 @@ class PostgresStore:
         self, after: int, limit: int, kinds: Sequence[str] = (), newest: bool = False
     ) -> list[Event]:
         """Up to `limit` events after a position."""
-        # Numbers, not parameters: the planner must see that the partial index applies.
-        numbers = ",".join(str(NUMBER[kind]) for kind in kinds)
-        chosen = f" AND kind IN ({numbers})" if kinds else ""
-        order = "DESC" if newest else "ASC"
-        query = f"{_COLUMNS} WHERE position > %s{chosen} ORDER BY position {order} LIMIT %s"
-        return self._ask(lambda session: _events(session, query, (after, limit)))
+        return self._ask(lambda session: read(session, after, limit, kinds, newest))
 
     def find(self, keys: Sequence[str]) -> dict[str, Event]:
         """Events by unique key."""
-        return self._ask(lambda session: _find(session, keys)) if keys else {}
+        return self._ask(lambda session: find(session, keys)) if keys else {}
 
     def last(self) -> int:
         """Position of the newest event."""
         query = "SELECT coalesce(max(position), 0) FROM rapo_gate.events"
-        return int(self._ask(lambda session: _one(session, query)))
+        return int(self._ask(lambda session: one(session, query)))
 
     def integrity(self) -> str:
         """Whether positions have no gap, keys do not repeat and the indexes are whole."""
-        return self._ask(_integrity)
+        return self._ask(lambda session: integrity(session, _CHECK))
 
     # --- snapshots
 
@@ -213,19 +278,19 @@ class PostgresStore:
         if self.read_only:
             raise StoreError(f"{self.address} is open for reading only")
 
-        def save(session: Session) -> None:
+        def keep(session: Session) -> None:
             with session.transaction(), session.patient(_CHECK):
                 session.execute(f"SELECT pg_advisory_xact_lock({_KEEPER})")
-                newest = _one(session, "SELECT max(position) FROM rapo_gate.snapshots")
+                newest = one(session, "SELECT max(position) FROM rapo_gate.snapshots")
                 if newest is None or newest < position:
-                    _save(session, position, data, rows, first_row)
+                    save(session, position, data, rows, first_row)
 
-        self._ask(save)
+        self._ask(keep)
 
     def load_snapshot(self) -> tuple[bytes, Rows] | None:
         """The newest snapshot and its ledger, both of the same moment."""
 
-        def load(session: Session) -> tuple[bytes, bytes] | None:
+        def load(session: Session) -> tuple[bytes, Rows] | None:
             with session.transaction(), session.patient(_CHECK):
                 session.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
                 kept = session.execute(
@@ -239,13 +304,22 @@ class PostgresStore:
                     (kept[1],),
                     binary=True,
                 )
-                return kept[0], b"".join(piece for (piece,) in pieces)
+                return kept[0], rows_of(pieces)
 
-        found = self._ask(load)
-        if found is None:
-            return None
-        whole = len(found[1]) // ROW.itemsize * ROW.itemsize
-        return found[0], np.frombuffer(found[1][:whole], ROW)
+        return self._ask(load)
+
+    def load_base(self) -> tuple[bytes, Rows] | None:
+        """The snapshot that the log begins with, if its beginning was dropped."""
+
+        def load(session: Session) -> tuple[bytes, Rows] | None:
+            if one(session, _VERSION) != WITH_BASE:
+                return None
+            with session.transaction(), session.patient(_CHECK):
+                query = "SELECT data FROM rapo_gate.base ORDER BY first_row"
+                data, *rows = session.execute(query, binary=True)
+            return data[0], rows_of(rows)
+
+        return self._ask(load)
 
     def close(self) -> None:
         """Close every connection."""
@@ -267,102 +341,3 @@ class PostgresStore:
     def _failed(self, error: psycopg.Error) -> StoreError:
         told = " ".join(str(error).split()) or type(error).__name__
         return StoreError(f"{self.address}: {told}")
-
-
-class _Transaction:
-    """What the appender does while it holds the lock."""
-
-    def __init__(self, store: PostgresStore, session: Session, last: int) -> None:
-        self._store, self.session, self._last = store, session, last
-
-    def tail(self, after: int) -> Iterator[Event]:
-        """Events that others appended after a position."""
-        if self._last < after:
-            raise StoreError(
-                f"{self._store.address} ends at event {self._last}, but {after} was read from it "
-                "before: it was replaced by an older copy; events after that are lost"
-            )
-        while after < self._last:
-            query = f"{_COLUMNS} WHERE position > %s ORDER BY position LIMIT %s"
-            events = _events(self.session, query, (after, _CHUNK))
-            yield from events
-            after = events[-1].position
-
-    def find(self, keys: Sequence[str]) -> dict[str, Event]:
-        return _find(self.session, keys)
-
-    def append(self, drafts: Sequence[Draft]) -> list[Event]:
-        if not drafts:
-            return []
-        events = [Event(self._last + 1 + i, *draft) for i, draft in enumerate(drafts)]
-        self.session.execute(
-            "INSERT INTO rapo_gate.events SELECT * FROM unnest(%b::bigint[], %b::smallint[], "
-            "%b::double precision[], %b::text[], %b::bytea[], %b::bytea[])",
-            (
-                [e.position for e in events],
-                [NUMBER[e.kind] for e in events],
-                [float(e.at) for e in events],
-                [e.key for e in events],
-                [e.digest for e in events],
-                [e.body for e in events],
-            ),
-        )
-        self._last = events[-1].position
-        return events
-
-
-def _one(session: Session, query: str) -> Any:
-    row = session.execute(query).fetchone()
-    assert row is not None
-    return row[0]
-
-
-def _events(session: Session, query: str, values: tuple[Any, ...]) -> list[Event]:
-    rows = session.execute(query, values, binary=True)
-    return [Event(row[0], KINDS[row[1]], *row[2:]) for row in rows]
-
-
-def _find(session: Session, keys: Sequence[str]) -> dict[str, Event]:
-    found: dict[str, Event] = {}
-    for start in range(0, len(keys), _CHUNK):
-        part = list(keys[start : start + _CHUNK])
-        events = _events(session, f"{_COLUMNS} WHERE key = ANY(%s)", (part,))
-        found.update({str(e.key): e for e in events})
-    return found
-
-
-def _save(session: Session, position: int, data: bytes, rows: Rows, first_row: int) -> None:
-    """Every replica has the same ledger; pieces that another cut elsewhere are cut to fit."""
-    session.execute("DELETE FROM rapo_gate.ledger WHERE first_row >= %s", (first_row,))
-    session.execute(
-        "UPDATE rapo_gate.ledger SET rows = substring(rows FROM 1 FOR %s * (%s - first_row)::int) "
-        "WHERE first_row + length(rows) / %s > %s",
-        (ROW.itemsize, first_row, ROW.itemsize, first_row),
-    )
-    if rows.size:
-        values = (first_row, rows.tobytes())
-        session.execute("INSERT INTO rapo_gate.ledger VALUES (%s, %b)", values)
-    session.execute("DELETE FROM rapo_gate.snapshots")
-    session.execute(
-        "INSERT INTO rapo_gate.snapshots VALUES (%s, %b, %s)",
-        (position, data, first_row + rows.size),
-    )
-
-
-def _integrity(session: Session) -> str:
-    with session.transaction(), session.patient(_CHECK):
-        session.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
-        rows = session.execute(
-            "SELECT count(*), coalesce(min(position), 1), coalesce(max(position), 0), count(key), "
-            "count(DISTINCT key) FROM rapo_gate.events"
-        ).fetchall()
-        count, first, last, keys, different = rows[0]
-        broken = session.execute(
-            "SELECT indexrelid::regclass::text FROM pg_index WHERE NOT indisvalid AND indrelid IN "
-            "(SELECT oid FROM pg_class WHERE relnamespace = 'rapo_gate'::regnamespace)"
-        ).fetchall()
-    if first != 1 or count != last:
-        return f"positions {first} to {last} hold {count} events: some are missing"
-    if keys != different:
-        return f"{keys - different} keys are there more than once"
-    return f"index {broken[0][0]} is not valid" if broken else "ok"

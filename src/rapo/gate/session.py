@@ -60,6 +60,12 @@ class Session(psycopg.Connection[tuple[Any, ...]]):
     def patient(self, seconds: float) -> Iterator[None]:
         """Inside a transaction: let its statements take longer."""
         self.execute(f"SET LOCAL statement_timeout = {int(seconds * 1000)}")
+        with self.slow(seconds):
+            yield
+
+    @contextmanager
+    def slow(self, seconds: float) -> Iterator[None]:
+        """Wait longer for this server."""
         self._most = seconds + _GRACE
         try:
             yield

@@ -2,29 +2,26 @@
 
 from __future__ import annotations
 
-import fcntl
-import os
 import sqlite3
+import time
 import warnings
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
-from typing import IO, Any
 
-import numpy as np
-
-from rapo.gate.events import KINDS, NUMBER, Draft, Event
-from rapo.gate.fold import ROW, Rows
-from rapo.gate.store import StoreError
+from rapo.gate.events import Event
+from rapo.gate.fold import Rows
+from rapo.gate.place import Place, files_of, make_private
+from rapo.gate.sqlite_log import SCHEMA, WITH_BASE, Turn, find, read, rows_of
+from rapo.gate.store import BusyError, StoreError
 
 APPLICATION = 0x5261706F  # "Rapo", in the file's header
-SCHEMA = 1
 SAFE_SQLITE = (3, 51, 3)
 """Older versions can corrupt a WAL that two connections reset at once; ours has one that does."""
-_CHUNK = 500
-"""Keys of one query."""
-_PIECE = 1_000_000
-"""Rows of the ledger in one blob; SQLite's largest is a gigabyte."""
+_PATIENCE = 1.0
+"""Seconds that a transaction waits for somebody else's; then the caller may try again."""
+_OPENING = 10.0
+"""Seconds that opening waits for that."""
 
 _TABLES = """
 CREATE TABLE events (
@@ -57,7 +54,7 @@ class SqliteStore:
             raise IsADirectoryError(f"{address} is a folder; name a file for the gate")
         if not path.parent.is_dir():
             raise FileNotFoundError(f"there is no folder {path.parent} for a gate")
-        self._lock_file = None if read_only else _take_place(path)
+        self._place: Place | None = Place(path, read_only=read_only)
         self._free: list[sqlite3.Connection] = []
         """Readers that nobody uses at the moment."""
         self._closed = False
@@ -82,7 +79,10 @@ class SqliteStore:
         if path.exists() and path.stat().st_size:
             with self._lent() as reader:  # closing a connection that may write changes files
                 self._check_foreign(reader)
-        writer = sqlite3.connect(self.address, isolation_level=None, check_same_thread=False)
+        make_private(files_of(path))  # SQLite gives the database's mode to what it makes beside it
+        writer = sqlite3.connect(
+            self.address, _OPENING, isolation_level=None, check_same_thread=False
+        )
         try:
             writer.execute("PRAGMA journal_mode=WAL")
             writer.execute("PRAGMA synchronous=FULL")
@@ -90,6 +90,10 @@ class SqliteStore:
             if writer.execute("PRAGMA user_version").fetchone()[0] == 0:
                 marks = f"PRAGMA application_id={APPLICATION};PRAGMA user_version={SCHEMA};"
                 writer.executescript(f"BEGIN IMMEDIATE;{_TABLES}{marks}COMMIT;")
+            writer.execute(f"PRAGMA busy_timeout={int(1000 * _PATIENCE)}")
+        except sqlite3.Error as error:
+            writer.close()
+            raise self._failed(error) from error
         except BaseException:
             writer.close()
             raise
@@ -113,9 +117,9 @@ class SqliteStore:
             raise ValueError(f"{self.address} is not a gate: {error}") from error
         if mark != APPLICATION:
             raise ValueError(f"{self.address} is a database of something else, not a gate")
-        if version != SCHEMA:
+        if version not in (SCHEMA, WITH_BASE):
             raise ValueError(
-                f"{self.address} has schema {version}, this version of rapo reads {SCHEMA}"
+                f"{self.address} has schema {version}, this version of rapo reads {WITH_BASE}"
             )
 
     @contextmanager
@@ -152,41 +156,46 @@ class SqliteStore:
             raise StoreError(f"{self.address} cannot be read: {error}") from error
 
     @contextmanager
-    def appending(self) -> Iterator[_Transaction]:
-        """One transaction of the writer; a failure leaves the log as it was."""
+    def appending(self, after: int | None = None, keys: Sequence[str] = ()) -> Iterator[Turn]:
+        """One transaction of the writer; a failure leaves the log as it was.
+
+        Args:
+            after: of no use here: nobody else appends to the file.
+            keys: of no use either: looking for them costs no round trip.
+        """
         writer = self._writer
         if writer is None:
             raise StoreError(f"{self.address} is open for reading only")
         try:
             writer.execute("BEGIN IMMEDIATE")
-            yield _Transaction(writer)
+            yield Turn(writer)
             writer.execute("COMMIT")
         except sqlite3.Error as error:
+            begun = writer.in_transaction
             _undo(writer)
-            raise StoreError(f"{self.address}: {error}; nothing was acknowledged") from error
+            raise self._failed(error, begun) from error
         except BaseException:
             _undo(writer)
             raise
+
+    def _failed(self, error: sqlite3.Error, begun: bool = False) -> StoreError:
+        """What to tell the caller; only before a transaction has begun is it known to be `busy`."""
+        code = getattr(error, "sqlite_errorcode", 0)  # not every error is SQLite's own
+        if not begun and code & 0xFF == sqlite3.SQLITE_BUSY:
+            return BusyError(f"{self.address}: {error}; another program is writing to the file")
+        return StoreError(f"{self.address}: {error}; nothing was acknowledged")
 
     def read(
         self, after: int, limit: int, kinds: Sequence[str] = (), newest: bool = False
     ) -> list[Event]:
         """Up to `limit` events after a position."""
-        numbers = [NUMBER[kind] for kind in kinds]
-        chosen = f" AND kind IN ({','.join('?' * len(numbers))})" if numbers else ""
-        order = "DESC" if newest else "ASC"
         with self._reading() as reader:
-            rows = reader.execute(
-                "SELECT position, kind, at, key, digest, body FROM events WHERE position > ?"
-                f"{chosen} ORDER BY position {order} LIMIT ?",
-                (after, *numbers, limit),
-            )
-            return [_event(row) for row in rows]
+            return read(reader, after, limit, kinds, newest)
 
     def find(self, keys: Sequence[str]) -> dict[str, Event]:
         """Events by unique key."""
         with self._reading() as reader:
-            return _find(reader, keys)
+            return find(reader, keys)
 
     def last(self) -> int:
         """Position of the newest event."""
@@ -195,14 +204,8 @@ class SqliteStore:
 
     def save_snapshot(self, position: int, data: bytes, rows: Rows, first_row: int) -> None:
         """Keep a snapshot; the ledger's earlier rows are there already."""
-        with self.appending() as transaction:
-            run = transaction.connection.execute
-            run("DELETE FROM ledger WHERE first_row >= ?", (first_row,))
-            for i in range(0, rows.size, _PIECE):
-                piece = rows[i : i + _PIECE].tobytes()
-                run("INSERT INTO ledger VALUES (?, ?)", (first_row + i, piece))
-            run("DELETE FROM snapshots")
-            run("INSERT INTO snapshots VALUES (?, ?, ?)", (position, data, first_row + rows.size))
+        with self.appending() as turn:
+            turn.save(position, data, rows, first_row)
 
     def load_snapshot(self) -> tuple[bytes, Rows] | None:
         """The newest snapshot and its ledger."""
@@ -212,8 +215,36 @@ class SqliteStore:
             if row is None:
                 return None
             chosen = "SELECT rows FROM ledger WHERE first_row < ? ORDER BY first_row"
-            data = b"".join(piece for (piece,) in run(chosen, (row[1],)))
-        return row[0], np.frombuffer(data[: len(data) // ROW.itemsize * ROW.itemsize], ROW)
+            return row[0], rows_of(run(chosen, (row[1],)))
+
+    def load_base(self) -> tuple[bytes, Rows] | None:
+        """The snapshot that the log begins with, if its beginning was dropped."""
+        with self._reading() as reader:
+            if reader.execute("PRAGMA user_version").fetchone()[0] != WITH_BASE:
+                return None
+            pieces = reader.execute("SELECT data FROM base ORDER BY first_row")
+            return pieces.fetchone()[0], rows_of(pieces)
+
+    def rewriting(self) -> AbstractContextManager[Turn]:
+        """One transaction of the writer; nobody else can be one."""
+        return self.appending()
+
+    def scrub(self) -> None:
+        """Write the file anew and empty the WAL."""
+        assert self._writer is not None
+        self._close_free()
+        last = time.monotonic() + _OPENING
+        try:
+            self._writer.execute("VACUUM")
+            while self._writer.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]:
+                if time.monotonic() > last:
+                    raise StoreError(
+                        f"somebody reads {self.address} all the time, so the files still hold what "
+                        "was replaced; stop the readers and scrub it again"
+                    )
+                time.sleep(0.05)
+        except sqlite3.Error as error:
+            raise StoreError(f"{self.address} could not be written anew: {error}") from error
 
     def integrity(self) -> str:
         """SQLite's own check of the file, and whether positions have no gap."""
@@ -234,47 +265,9 @@ class SqliteStore:
         if self._writer is not None:
             self._writer.close()
             self._writer = None
-        if self._lock_file is not None:
-            self._lock_file.close()
-            self._lock_file = None
-
-
-class _Transaction:
-    def __init__(self, connection: sqlite3.Connection) -> None:
-        self.connection = connection
-
-    def tail(self, after: int) -> Iterator[Event]:
-        """Nobody else appends to this file."""
-        return iter(())
-
-    def find(self, keys: Sequence[str]) -> dict[str, Event]:
-        return _find(self.connection, keys)
-
-    def append(self, drafts: Sequence[Draft]) -> list[Event]:
-        last = self.connection.execute("SELECT max(position) FROM events").fetchone()[0] or 0
-        events = [Event(last + 1 + i, *draft) for i, draft in enumerate(drafts)]
-        self.connection.executemany(
-            "INSERT INTO events VALUES (?, ?, ?, ?, ?, ?)",
-            [(e.position, NUMBER[e.kind], *e[2:]) for e in events],
-        )
-        return events
-
-
-def _event(row: tuple[Any, ...]) -> Event:
-    return Event(row[0], KINDS[row[1]], *row[2:])
-
-
-def _find(connection: sqlite3.Connection, keys: Sequence[str]) -> dict[str, Event]:
-    found = {}
-    for start in range(0, len(keys), _CHUNK):
-        part = keys[start : start + _CHUNK]
-        rows = connection.execute(
-            "SELECT position, kind, at, key, digest, body FROM events "
-            f"WHERE key IN ({','.join('?' * len(part))})",
-            part,
-        )
-        found.update({row[3]: _event(row) for row in rows})
-    return found
+        if self._place is not None:
+            self._place.release()
+            self._place = None
 
 
 def _undo(writer: sqlite3.Connection) -> None:
@@ -283,21 +276,3 @@ def _undo(writer: sqlite3.Connection) -> None:
             writer.execute("ROLLBACK")
     except sqlite3.Error:
         pass  # the first error is the one to tell; the log is read again before it is used
-
-
-def _take_place(path: Path) -> IO[str]:
-    """Become the file's one writer, or say who is."""
-    file = open(f"{path}.lock", "a+")  # noqa: SIM115 - held until the store closes
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        file.seek(0)
-        holder = file.read().strip() or "another process"
-        file.close()
-        raise StoreError(
-            f"{path} is being written by {holder}; use its HTTP API, or stop it first"
-        ) from None
-    file.truncate(0)
-    file.write(f"process {os.getpid()}")
-    file.flush()
-    return file

@@ -221,6 +221,12 @@ class State:
     def _escalation(self, event: Event, data: dict[str, Any]) -> None:
         self.escalations.append({**data, "position": event.position, "at": event.at})
 
+    def _erasure(self, event: Event, data: dict[str, Any]) -> None:
+        """A name was replaced in events that are there: nothing of it is in the fields."""
+
+    def _compaction(self, event: Event, data: dict[str, Any]) -> None:
+        """Bodies that are in the fields already were dropped."""
+
     # --- reports
 
     def attribution(self, report: Report, before: int) -> Shares:
@@ -327,5 +333,7 @@ _TAKES_IN = {
     "ConfigChange": State._configchange,
     "Tick": State._tick,
     "Escalation": State._escalation,
+    "Erasure": State._erasure,
+    "Compaction": State._compaction,
 }
 """What each kind of event but Decision does."""

@@ -14,6 +14,13 @@ class StoreError(OSError):
     """The store failed; nothing of the batch in hand was acknowledged."""
 
 
+class BusyError(StoreError):
+    """Somebody else has the database for the moment; nothing was done, and it may be tried again.
+
+    Unlike after a failed write, what the log holds is known.
+    """
+
+
 class Appending(Protocol):
     """An open transaction of the one appender; leaving it without an error commits durably."""
 
@@ -30,6 +37,24 @@ class Appending(Protocol):
         ...
 
 
+class Rewriting(Appending, Protocol):
+    """A transaction that may also change what is in the log; for erasure and retention alone."""
+
+    def read(
+        self, after: int, limit: int, kinds: Sequence[str] = (), newest: bool = False
+    ) -> list[Event]:
+        """As `Store.read`, with what this transaction changed."""
+        ...
+
+    def replace(self, events: Sequence[Event]) -> None:
+        """Give events that are there the key, digest and body of these; positions stay."""
+        ...
+
+    def keep(self, position: int, data: bytes, rows: Rows, *, base: bool = False) -> None:
+        """Keep a snapshot instead of the others; or as the one that the log begins with."""
+        ...
+
+
 class Store(Protocol):
     """An append-only log with unique keys, and room for snapshots."""
 
@@ -37,8 +62,16 @@ class Store(Protocol):
     shared: bool
     """Whether other processes append too."""
 
-    def appending(self) -> AbstractContextManager[Appending]:
-        """A transaction during which nobody else appends; for one thread at a time."""
+    def appending(
+        self, after: int | None = None, keys: Sequence[str] = ()
+    ) -> AbstractContextManager[Appending]:
+        """A transaction during which nobody else appends; for one thread at a time.
+
+        Args:
+            after: position that the caller knows the log up to, if it will ask for the tail.
+            keys: what it is going to look for. Both save a shared store round trips; asking for
+                other things works as well.
+        """
         ...
 
     def read(
@@ -61,6 +94,22 @@ class Store(Protocol):
 
     def load_snapshot(self) -> tuple[bytes, Rows] | None:
         """The newest snapshot and the ledger at its position."""
+        ...
+
+    def rewriting(self) -> AbstractContextManager[Rewriting]:
+        """A transaction that may change the log; `scrub` afterwards.
+
+        Raises:
+            StoreError: another process has the gate open for writing.
+        """
+        ...
+
+    def load_base(self) -> tuple[bytes, Rows] | None:
+        """The snapshot and ledger that the log begins with, if its beginning was dropped."""
+        ...
+
+    def scrub(self) -> None:
+        """Write the files anew, so that nothing that was replaced is left in them."""
         ...
 
     def integrity(self) -> str:

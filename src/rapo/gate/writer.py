@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from queue import Empty, SimpleQueue
 from typing import Any, NamedTuple
@@ -37,6 +37,8 @@ class Job(NamedTuple):
     future: Future[Any] | None = None
     since: float = 0.0
     """When it was put in, on the monotonic clock; of work that somebody waits for."""
+    keys: Sequence[str] = ()
+    """What the work is going to look for in the log, so that one question can bring it all."""
 
 
 class Writer(threading.Thread):

@@ -69,7 +69,8 @@ def _key(setting: Setting, method: str, graph_seed: int, seed: int, steps: int) 
     values = setting.to_dict()
     if not METHODS[method].costs:
         values["budget"] = None
-    return json.dumps([values, method, graph_seed, seed, steps, asdict(PPOConfig())], sort_keys=True)
+    what = [values, method, graph_seed, seed, steps, asdict(PPOConfig())]
+    return json.dumps(what, sort_keys=True)
 
 
 def judged(log: Log, setting: Setting, steps: int) -> dict[str, Any]:
