@@ -11,6 +11,9 @@ import numpy.typing as npt
 import pandas as pd
 
 FILE = "interactions.csv.gz"
+_HERE = Path(__file__).resolve().parents[2]
+PLACES = (_HERE / "data/kuairand_like_hate", _HERE.parent / "shared/data/kuairand_like_hate")
+"""Where the data is looked for: in the repository and beside it."""
 HOUR = 3600
 DELAY = 6
 """Hours after which a report counts, for every method. The data does not say when a hate would
