@@ -61,6 +61,11 @@ class Stream:
         return Stream(*(getattr(self, f.name)[keep] for f in fields(self)))
 
 
+def find(places: tuple[Path, ...] = PLACES) -> Path | None:
+    """The first folder that has the data, or None."""
+    return next((place for place in places if (place / FILE).exists()), None)
+
+
 def read(folder: Path) -> Stream:
     """The whole stream.
 

@@ -14,10 +14,12 @@ import numpy as np
 from benchmarks.real.held_back import LEVELS, auc, held_at, interval, resampled
 from benchmarks.real.otc import CHOICE_SHARE, Bools, Ratings, day_at, kept_out
 from benchmarks.real.otc_choose import CHOICE, parts
-from benchmarks.real.otc_methods import METHODS, Scores, Setting
+from benchmarks.real.otc_methods import METHODS, Scores, Setting, by_trace
 
 RESAMPLES = 2000
-RIVAL = "rate"
+WITHOUT_SCARS = "gate without scars"
+"""The gate's own setting with eta = 0: what scars add. A row that was added after the first score;
+nothing was chosen by it."""
 
 Row = dict[str, Any]
 
@@ -42,6 +44,7 @@ def scored_parts(ratings: Ratings) -> dict[str, Bools]:
 def study(ratings: Ratings, settings: dict[str, Setting], seed: int = 0) -> list[Row]:
     """A row for each part, subset, method and level."""
     scores = {name: METHODS[name](ratings, settings[name]) for name in METHODS}
+    scores[WITHOUT_SCARS] = by_trace(ratings, settings["gate"])
     rows: list[Row] = []
     for part, scored in scored_parts(ratings).items():
         for subset, mask in parts(ratings, scored).items():
