@@ -12,6 +12,7 @@ from typing import Annotated
 import typer
 
 from rapo.gate.commands import look, make, people, platform
+from rapo.gate.commands.fit import fit
 
 
 def _group(text: str) -> typer.Typer:
@@ -40,7 +41,7 @@ for command in (
     platform.decide, platform.expose, platform.report,
     people.confirm, people.mode, people.override, people.allow, people.rollback, people.label,
     people.configure,
-    look.status, look.verify, look.export,
+    look.status, look.verify, look.export, fit,
 ):  # fmt: skip
     app.command()(command)
 for name, question in (
