@@ -41,23 +41,26 @@ def scored_parts(ratings: Ratings) -> dict[str, Bools]:
     }
 
 
-def study(ratings: Ratings, settings: dict[str, Setting], seed: int = 0) -> list[Row]:
+def study(
+    ratings: Ratings, settings: dict[str, Setting], seed: int = 0, resamples: int = RESAMPLES
+) -> list[Row]:
     """A row for each part, subset, method and level."""
     scores = {name: METHODS[name](ratings, settings[name]) for name in METHODS}
     scores[WITHOUT_SCARS] = by_trace(ratings, settings["gate"])
     rows: list[Row] = []
     for part, scored in scored_parts(ratings).items():
         for subset, mask in parts(ratings, scored).items():
-            rows += _compared(part, subset, mask, ratings, scores, seed)
+            weights = resampled(ratings.target[mask], resamples, seed)
+            rows += _compared(part, subset, mask, ratings, scores, weights)
     return rows
 
 
 def _compared(
-    part: str, subset: str, mask: Bools, ratings: Ratings, scores: dict[str, Scores], seed: int
-) -> list[Row]:
+    part: str, subset: str, mask: Bools, ratings: Ratings, scores: dict[str, Scores],
+    weights: Scores,
+) -> list[Row]:  # fmt: skip
     """Every method at every level, on one set of ratings."""
     bad = ratings.bad[mask]
-    weights = resampled(ratings.target[mask], RESAMPLES, seed)
     ones = np.ones(bad.size)
     per_good = bad.sum() / max(int((~bad).sum()), 1)
     held = {name: held_at(s[mask], bad, LEVELS, ones) for name, s in scores.items()}

@@ -19,7 +19,7 @@ COLOURS = {
 Rows = Sequence[dict[str, Any]]
 
 
-def write_table(rows: Rows, name: str, out: Path = OUT) -> Path:
+def write_table(rows: Rows, name: str, out: Path | None = None) -> Path:
     """Rows as CSV; intervals in two columns, settings left to the code that chose them."""
     flat = []
     for row in rows:
@@ -33,8 +33,9 @@ def write_table(rows: Rows, name: str, out: Path = OUT) -> Path:
             else:
                 line[key] = value
         flat.append(line)
-    out.mkdir(parents=True, exist_ok=True)
-    file = out / name
+    folder = OUT if out is None else out
+    folder.mkdir(parents=True, exist_ok=True)
+    file = folder / name
     pd.DataFrame(flat).round(DIGITS).to_csv(file, index=False, lineterminator="\n")
     return file
 

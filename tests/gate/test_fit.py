@@ -191,6 +191,26 @@ def test_a_log_is_read_as_the_gate_counts_it(database, tmp_path, rapo):
         np.testing.assert_array_equal(one, two)
 
 
+def test_each_report_goes_where_it_points():
+    decision = {"kind": "Decision", "decision_id": "d", "regions": ["a", "b"],
+                "served": [0.75, 0.25], "tick": 7}  # fmt: skip
+    report = {"kind": "HarmReport", "harm": 0.8, "source": "u", "signal": "s", "exposed_at": 999.0,
+              "waits_for": ""}  # fmt: skip
+    log = ShadowLog.of_events([
+        {"kind": "ConfigChange", "config": {"tick_seconds": 100.0, "D": 4}},
+        decision, {**decision, "decision_id": "e"},
+        {"kind": "Exposure", "decision_id": "e", "shown": ["b"]},
+        {**report, "decision_id": "d"}, {**report, "decision_id": "e"},
+        {**report, "decision_id": "d", "regions": ["b"]}, {**report, "regions": ["a"]},
+        {**report, "regions": ["a"], "waits_for": "late"}, {**report, "decision_id": "unknown"},
+    ])  # fmt: skip
+    assert log.regions == ["a", "b"] and log.delay == 4
+    assert [x.tolist() for x in log.seen] == [[7, 7], [0, 1], [0.75, 1.25]]
+    tick, region, amount = (x.tolist() for x in log.said[:3])
+    assert (tick, region) == ([7, 7, 7, 7, 9], [0, 1, 1, 1, 0])
+    assert amount == pytest.approx([0.6, 0.2, 0.8, 0.8, 0.8])
+
+
 def test_the_command_prints_the_call_and_draws(database, tmp_path, rapo):
     plot = tmp_path / "fit.png"
     code, out, _ = rapo("fit", "--db", database, "--plot", plot)

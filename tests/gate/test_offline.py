@@ -48,7 +48,7 @@ def plainly(law, seen, said, ticks, delay, held):
         if law.min_sources > 1:
             m = b + law.scale * min(1, p.tau * p.lam / p.alpha)
             u = (law.z / n**0.5 + (law.z**2 / n + 4 * m) ** 0.5) / 2
-            most = max(n * u * u - K * b, 0) / law.min_sources
+            most = max(n * u * u - K * b, 0) / (law.min_sources - 0.5)
             A = sum(min(x, most) for x in mass.values())
         rate = (A + K * b) / n
         harm = min(max((rate - law.z * (rate / n) ** 0.5 - b) / law.scale, 0), 1)

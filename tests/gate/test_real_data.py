@@ -2,7 +2,8 @@
 
 import numpy as np
 import pytest
-from benchmarks.real import kuairand, otc
+from benchmarks.effort import Effort
+from benchmarks.real import defaults, kuairand, otc, otc_study, report
 from benchmarks.real.held_back import auc, held_at, interval, resampled
 from benchmarks.real.kuairand import DELAY, HOUR, Grain, Stream, split
 from benchmarks.real.kuairand_methods import METHODS, Method
@@ -11,6 +12,7 @@ from benchmarks.real.otc import KEPT_OUT, Ratings, day_at, kept_out
 from benchmarks.real.otc_choose import GATE, Objective, best_of_all, choice_part, climbed
 from benchmarks.real.otc_methods import METHODS as OTC_METHODS
 from benchmarks.real.otc_study import scored_parts
+from benchmarks.topics import gate_real
 
 SETTING = {
     "gate": {"harm": "size", "half_life": 90.0, "shrinkage": 1.0, "base_rate": 0.05, "z": 0.1,
@@ -213,3 +215,39 @@ def test_the_ratings_are_as_described():
     assert ratings.bad.mean() == pytest.approx(0.1, abs=0.001)
     assert np.unique(np.stack([ratings.rater, ratings.target]), axis=1).shape[1] == len(ratings)
     assert (np.diff(ratings.day) >= 0).all()
+
+
+def test_the_recommended_settings_act_as_they_should():
+    found = {row["case"]: row for row in defaults.table(seeds=2)}
+    (usual,) = [row for name, row in found.items() if name.startswith("1% reported")]
+    assert usual["psi"] == 1 and usual["lowest_psi"] > 0.98 and usual["scarred"] == 0
+    assert found["1%, 0.2 a tick, a week"]["psi"] == 1
+    bad = found["5%, 100 a tick, a day"]
+    assert bad["psi"] < 0.6 and bad["scarred"] == 1
+    assert found["20%, 100 a tick, a day"]["psi"] < 0.11
+    alone = found["all of 0.2 a tick reported by one person, a day"]
+    assert alone["lowest_psi"] == 1
+    quiet, busy = (found[f"20%, {n} a tick, a day"]["G"] for n in ("1", "1000"))
+    assert busy - quiet < 0.2
+
+
+def test_without_the_data_the_topic_says_what_it_misses(tmp_path, monkeypatch):
+    monkeypatch.setattr(report, "OUT", tmp_path)
+    for module in (kuairand, otc):
+        monkeypatch.setattr(module, "find", lambda: None)
+    monkeypatch.setattr(defaults, "table", lambda: [])
+    rows = gate_real.measure(Effort())
+    assert [row.verdict for row in rows] == ["not measured"] * 2
+    assert "edges.csv.gz" in rows[0].note and "interactions.csv.gz" in rows[1].note
+
+
+def test_tables_and_the_figure_are_written(tmp_path):
+    likes_rows = study(
+        likes(3000), [0], tuple(Method(m.name, m.score, m.grid[:1]) for m in METHODS)
+    )
+    traders_rows = otc_study.study(trust(2000), SETTING, resamples=20)
+    file = report.write_table(traders_rows, "traders.csv", tmp_path)
+    assert {"held", "held_low", "held_high"} <= set(file.read_text().splitlines()[0].split(","))
+    assert len(file.read_text().splitlines()) == 1 + len(traders_rows) == 1 + 3 * 3 * 5 * 4
+    report.draw(traders_rows, likes_rows, tmp_path / "figure.png")
+    assert (tmp_path / "figure.png").stat().st_size > 10_000

@@ -293,14 +293,14 @@ def _harm(A: float, E: float, n: Any) -> float:
 
 @kernel
 def _bounded(S: float, E: float, largest: float, tick: int, mass: Any, when: Any, n: Any) -> float:
-    """Reports in memory with every reporter at most 1/k of what brings harm to the threshold."""
+    """Reports in memory, each reporter bounded: fewer than k do not bring harm to the threshold."""
     if n.k < 2:
         return S
     wanted = min(1.0, n.tau * (1 - n.keep) / n.alpha) if n.alpha > 0 else 1.0
     m = n.b + n.scale * wanted
     N = E + n.K
     u = (n.z / np.sqrt(N) + np.sqrt(n.z * n.z / N + 4 * m)) / 2
-    most = max(N * u * u - n.K * n.b, 0.0) / n.k
+    most = max(N * u * u - n.K * n.b, 0.0) / (n.k - 0.5)
     if largest <= most:
         return S
     total = 0.0
