@@ -16,6 +16,7 @@ import typer
 
 from rapo.gate.commands import Db, use
 from rapo.gate.commands.act import command_of
+from rapo.gate.commands.fit import fit
 from rapo.gate.declare import ACTIONS
 from rapo.gate.gate import Gate
 from rapo.gate.store import open_store
@@ -144,27 +145,18 @@ def _note(message: Warning | str, *_: Any, **__: Any) -> None:
 
 @app.command()
 def demo(
-    out: Annotated[
-        Path | None, typer.Option(help="Folder for the figure, and the tables of real data.")
-    ] = None,
+    out: Annotated[Path | None, typer.Option(help="Folder for the figure.")] = None,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the small stream.")] = 0,
-    data: Annotated[
-        Path | None,
-        typer.Option(envvar="RAPO_KUAIRAND", help="Folder of the KuaiRand likes and hates."),
-    ] = None,
-    story_only: Annotated[
-        bool, typer.Option("--story-only", help="Leave the real data out.")
-    ] = False,
 ) -> None:
-    """A gate at work on a small stream, then on real likes and hates where they are at hand."""
+    """A gate at work on a small stream: gated, explained, attacked, rolled back."""
     from rapo.gate.demo import run_demo
 
-    run_demo(out=out, seed=seed, data=data, story_only=story_only)
+    run_demo(out=out, seed=seed)
 
 
 _COMMANDS: tuple[Callable[..., None], ...] = (
     use.decide, use.expose, use.report, *map(command_of, ACTIONS.values()), use.status, use.verify,
-    use.export,
+    use.export, fit,
 )  # fmt: skip
 for command in _COMMANDS:
     app.command()(command)

@@ -22,7 +22,6 @@ from rapo.gate.config import GateConfig
 from rapo.gate.declare import Effect
 from rapo.gate.gate import Gate
 from rapo.gate.intake import HarmReport
-from rapo.gate.kuairand import find_data, run_kuairand
 
 HARMFUL, SLANDERED, LIAR = "miracle-diets", "local-news", "user-666"
 CREATORS = (
@@ -64,21 +63,15 @@ class Story:
 
 
 def run_demo(
-    *,
-    out: Path | None = None,
-    seed: int = 0,
-    data: Path | None = None,
-    story_only: bool = False,
-    console: Console | None = None,
-) -> None:
-    """Play and tell the story; then replay real data where there is some."""
+    *, out: Path | None = None, seed: int = 0, console: Console | None = None
+) -> None:  # fmt: skip
+    """Play and tell the story."""
     if console is None:
         console = Console()
         console = console if console.is_terminal else Console(width=110)
     figure = None if out is None else out / "gate.png"
     if figure is not None and figure.exists():
         raise FileExistsError(f"{figure} exists; choose another --out")
-    folder = None if story_only else find_data(data)
     began = time.perf_counter()
     with tempfile.TemporaryDirectory() as place, warnings.catch_warnings():
         warnings.simplefilter("ignore")  # SQLite's version: this file lives for seconds
@@ -90,12 +83,6 @@ def run_demo(
     if figure is not None:
         _draw(story, figure)
         console.print(f"wrote {figure}", highlight=False)
-    if folder is not None:
-        run_kuairand(folder, out=out, seed=seed, console=console)
-    elif not story_only:
-        console.print(
-            "no real likes and hates here: --data FOLDER replays a KuaiRand slice", highlight=False
-        )
 
 
 def play(gate: Gate, clock: SimulatedClock, seed: int) -> Story:

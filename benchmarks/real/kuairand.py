@@ -11,6 +11,9 @@ import numpy.typing as npt
 import pandas as pd
 
 FILE = "interactions.csv.gz"
+_HERE = Path(__file__).resolve().parents[2]
+PLACES = (_HERE / "data/kuairand_like_hate", _HERE.parent / "shared/data/kuairand_like_hate")
+"""Where the data is looked for: in the repository and beside it."""
 HOUR = 3600
 DELAY = 6
 """Hours after which a report counts, for every method. The data does not say when a hate would
@@ -56,6 +59,11 @@ class Stream:
     def part(self, keep: Bools) -> Stream:
         """Some of the rows."""
         return Stream(*(getattr(self, f.name)[keep] for f in fields(self)))
+
+
+def find(places: tuple[Path, ...] = PLACES) -> Path | None:
+    """The first folder that has the data, or None."""
+    return next((place for place in places if (place / FILE).exists()), None)
 
 
 def read(folder: Path) -> Stream:
