@@ -1,7 +1,11 @@
-"""What a scar field costs: microseconds an update and a query, and numbers an episode."""
+"""What a scar field costs: microseconds an update and a query, and numbers an episode.
+
+Times are the processor's, on one thread: what else the machine does hardly moves them.
+"""
 
 from __future__ import annotations
 
+import time
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -11,11 +15,10 @@ import pandas as pd
 
 from benchmarks.scars.curves import CAPACITIES, DIMENSIONS, OPTIONS
 from benchmarks.scars.sheet import PARAMS, POINTS, WIDTH, make_sheet
-from benchmarks.timing import Contestant, interleave
 from rapo.scars import FullWarning, ScarField, make
 
-EPISODES, WARM, BATCH = 8, 200, 1000
-"""Episodes side by side, steps before anything is timed, points of a query."""
+EPISODES, WARM, LATER, BATCH = 8, 200, 20, 1000
+"""Episodes side by side, steps before anything is timed and while it is, points of a query."""
 
 
 def costs(rounds: int, progress: Callable[[str], object]) -> pd.DataFrame:
@@ -35,7 +38,7 @@ def costs(rounds: int, progress: Callable[[str], object]) -> pd.DataFrame:
 
 def _cost(kind: str, options: dict[str, Any], d: int, episodes: int, rounds: int) -> dict[str, Any]:
     """Updates as a platform does them: deposit, visit and step, 16 points an episode."""
-    sheet = make_sheet(d, 1000, steps=WARM + 100)
+    sheet = make_sheet(d, 1000, steps=WARM + LATER)
     field = make(kind, sheet.box, PARAMS, width=WIDTH, batch=episodes, **options)
     points = np.repeat(sheet.points[:, None], episodes, axis=1)
     shares = np.repeat(sheet.shares[:, None], episodes, axis=1)
@@ -52,24 +55,28 @@ def _cost(kind: str, options: dict[str, Any], d: int, episodes: int, rounds: int
         state = field.snapshot()
         asked = np.repeat(sheet.queries[None, :BATCH], episodes, axis=0)
 
-        def updates(repeats: int) -> None:
-            for i in range(repeats):
-                update(WARM + i % 100)
+        def updates() -> None:
+            field.restore(state)
+            for t in range(WARM, WARM + LATER):
+                update(t)
 
-        def queries(repeats: int) -> None:
-            for _ in range(repeats):
-                field.conductance(asked)
-
-        timings = interleave(
-            [
-                Contestant("update", updates, units=episodes, prepare=lambda: field.restore(state)),
-                Contestant("query", queries, units=episodes * BATCH),
-            ],
-            rounds,
-        )
+        back = _best(lambda: field.restore(state), rounds)
+        step = (_best(updates, rounds) - back) / (LATER * episodes)
+        ask = _best(lambda: field.conductance(asked), rounds) / (episodes * BATCH)
     return {"kind": kind, "d": d, "size": _places(field), "points": POINTS,
-            "update_us": timings.best("update") / 1e3, "query_us": timings.best("query") / 1e3,
+            "update_us": 1e6 * step, "query_us": 1e6 * ask,
             "numbers": field.numbers}  # fmt: skip
+
+
+def _best(run: Callable[[], object], rounds: int) -> float:
+    """Seconds of the processor in the best of the rounds; the first call may compile."""
+    run()
+    taken = []
+    for _ in range(rounds):
+        start = time.process_time()
+        run()
+        taken.append(time.process_time() - start)
+    return min(taken)
 
 
 def _places(field: ScarField) -> int:

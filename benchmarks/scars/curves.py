@@ -105,7 +105,7 @@ def poison(seeds: Iterable[int], progress: Progress) -> pd.DataFrame:
                 progress(f"scars: poison for {kind}, {d} dimensions, seed {seed}")
                 honest = field_of(kind, sheet)
                 misled = field_of(kind, strayed)
-                place = sheet.queries[np.flatnonzero(safe)[:1]]
+                place = sheet.queries[np.flatnonzero(sheet.clean & (true > 0.999))[:1]]
                 before = honest.conductance(place)[0]
                 for _ in range(6):
                     honest.deposit(place, [1.0])

@@ -1,5 +1,8 @@
 """What each kind does beside the common promises."""
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -70,6 +73,16 @@ def test_no_scar_falls_when_centres_merge(seed, centres):
     assert len(at) == field.size == centres
 
 
+def test_a_kernel_field_says_nothing_a_width_away_from_its_centres():
+    field = KernelField(SQUARE, width=0.1)
+    for _ in range(40):
+        field.deposit([[0.5, 0.5]], [1.0])
+        field.step()
+    inside, outside = field.conductance([[0.59, 0.5], [0.6001, 0.5]])
+    assert inside < 1
+    assert outside == 1
+
+
 def test_a_scar_is_capped_where_psi_is_at_its_floor():
     field = KernelField(SQUARE, width=0.1)
     for _ in range(300):
@@ -97,6 +110,11 @@ def test_visits_near_harm_sharpen_the_border_and_others_cost_nothing():
     assert fuzzy.size == 1
     assert sharp.size == 2
     assert (sharp.places()[0][1] == beside).all()
+    fuzzy.visit([[0.555, 0.5]])  # a visit begins without harm: inherited scars would creep
+    fuzzy.step()
+    _, G, H = fuzzy.places()
+    assert (G[1], H[1]) == (0, 0)
+    assert H[0] > 1
 
 
 @pytest.mark.parametrize("d", [2, 4, 8])
@@ -111,6 +129,14 @@ def test_the_kernel_field_is_within_a_twentieth_of_the_exact_one(d):
         assert error[exact < 0.5].mean() <= 0.1  # not by cancelling, nor by psi = 1 everywhere
         assert field.numbers == 128 * (d + 2)
         assert sum(field.snapshot()[name].size for name in ("centres", "G", "H")) == field.numbers
+
+
+def test_torch_is_imported_only_by_a_network():
+    code = (
+        "import sys, rapo; rapo.scars.make('kernel', [(0, 1)]); assert 'torch' not in sys.modules; "
+        "rapo.scars.make('network', [(0, 1)]); assert 'torch' in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
 
 
 def test_a_network_learns_what_its_reservoir_knows():

@@ -41,17 +41,20 @@ def distances_into(C: Any, n: Any, point: Any, out: Any) -> None:
 
 @inlined
 def blend(squared: Any, n: Any, G: Any, H: Any, narrow: Any) -> Any:
-    """Means of G and H (n,) under the narrow kernel, which fade to 0 away from every centre."""
+    """Means of G and H (n,) under the narrow kernel, which fade to 0 away from every centre.
+
+    Means of square roots, squared: fields are steep at a border, where a plain mean is too high.
+    """
     reach, scale = (REACH * narrow) ** 2, -0.5 / (narrow * narrow)
     total, g, h = 0.0, 0.0, 0.0
     for c in range(n):
         if squared[c] <= reach:
             weight = np.exp(scale * squared[c])
             total += weight
-            g += weight * G[c]
-            h += weight * H[c]
+            g += weight * np.sqrt(G[c])
+            h += weight * np.sqrt(H[c])
     total = max(total, FULL_WEIGHT)
-    return g / total, h / total
+    return (g / total) ** 2, (h / total) ** 2
 
 
 @kernel
@@ -173,10 +176,11 @@ def learn(
                     near = c
             if near >= 0 and squared[near] <= spacing[e]:
                 continue
+            g, h = blend(squared, n, G[e], H[e], width / NARROWER)
             if not harmful:
-                g, h = blend(squared, n, G[e], H[e], width / NARROWER)
                 if psi_of(g, h, w_G, w_H, psi_min) > 1 - NOTICED:
                     continue
+                g, h = 0.0, 0.0  # only harm inherits: visits that did would let scars creep
             slot = n
             if n < cap:
                 count[e] += 1
@@ -186,7 +190,7 @@ def learn(
                 merges[e] += 1
             if slot >= 0:
                 C[e, :, slot] = point
-                G[e, slot], H[e, slot] = 0.0, 0.0
+                G[e, slot], H[e, slot] = g, h
         n = count[e]
         inflow[:n] = 0.0
         for i in range(taken):

@@ -31,8 +31,9 @@ class KernelField(ScarField):
     """The default field: a sparse dictionary of centres, `centres x (d + 2)` numbers.
 
     A point more than half a width from every centre becomes one, so they lie where harm fell and,
-    by `visit`, around it. A centre has the G and H that its place gets from every deposit since
-    it is there. A query is their mean under a kernel a third as wide, and 0 a width away from all.
+    by `visit`, around it. A centre begins with what the field says where it is (0 for a visit), and
+    gets from every deposit what its place gets. A query is a mean over centres under a kernel a
+    third as wide, and 0 a width away from all.
     When full, the two nearest merge and the larger scar stays; the field counts that and warns.
 
     >>> field = KernelField([(0, 1), (0, 1)], width=0.1)
