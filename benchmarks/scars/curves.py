@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
@@ -116,6 +117,28 @@ def poison(seeds: Iterable[int], progress: Progress) -> pd.DataFrame:
                              "psi_safe": float(misled.conductance(sheet.queries[safe]).mean()),
                              "psi_one_before": float(before),
                              "psi_one_after": float(honest.conductance(place)[0])})  # fmt: skip
+    return pd.DataFrame(rows)
+
+
+def steadiness(seeds: Iterable[int], progress: Progress) -> pd.DataFrame:
+    """How far psi of the scars alone rises at fixed places, which the exact field never does."""
+    rows = []
+    for seed in seeds:
+        for d in DIMENSIONS:
+            progress(f"scars: steadiness, {d} dimensions, seed {seed}")
+            sheet = problem(d, seed)[0]
+            field = make("kernel", sheet.box, replace(PARAMS, w_G=0.0), width=WIDTH)
+            told, risen, largest = np.ones(len(sheet.queries)), np.zeros(len(sheet.queries)), 0.0
+            for x, share in zip(sheet.points, sheet.shares, strict=True):
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore", FullWarning)
+                    field.deposit(x, share)
+                    field.visit(x[share == 0])
+                    field.step()
+                now = field.conductance(sheet.queries)
+                rise = np.maximum(now - told, 0)
+                told, risen, largest = now, risen + rise, max(largest, float(rise.max()))
+            rows.append({"d": d, "seed": seed, "risen": float(risen.mean()), "largest": largest})
     return pd.DataFrame(rows)
 
 

@@ -41,7 +41,7 @@ def _capacity(ax: Any, table: pd.DataFrame) -> None:
     for d, colour in BY_DIMENSION.items():
         ax.plot(means[d].index, means[d], "o-", ms=3, lw=1.3, color=colour, label=f"d = {d}")
     ax.axhline(0.05, color="#B0B4BA", lw=1, ls=(0, (4, 3)))
-    ax.set_xscale("log", base=2)
+    _doubling(ax)
     ax.set_ylim(0, None)
     ax.set(title="capacity of the kernel field", xlabel="centres", ylabel="mean error of psi")
     ax.legend(frameon=False, fontsize=8)
@@ -49,20 +49,25 @@ def _capacity(ax: Any, table: pd.DataFrame) -> None:
 
 def _width(ax: Any, table: pd.DataFrame) -> None:
     for centres, style in ((128, "o-"), (1024, "s:")):
-        means = (
-            table[table["centres"] == centres].groupby("ratio")[["harm_kept", "disturbed"]].mean()
-        )
+        rows = table[table["centres"] == centres]
+        means = rows.groupby("ratio")[["harm_kept", "disturbed"]].mean()
+        named = centres == 128
         ax.plot(means.index, means["harm_kept"], style, ms=3, lw=1.3, color="#D55E00",
-                label=f"harm kept, {centres} centres")  # fmt: skip
+                label="harm kept" if named else None)  # fmt: skip
         ax.plot(means.index, means["disturbed"], style, ms=3, lw=1.3, color="#009E73",
-                label=f"clean choices moved, {centres}")  # fmt: skip
+                label="clean choices\nmoved" if named else None)  # fmt: skip
     ax.axvline(1, color="#B0B4BA", lw=1, ls=(0, (4, 3)))
-    ax.set_xscale("log", base=2)
+    _doubling(ax)
     ax.set_ylim(0, 1.05)
-    ax.set(
-        title="what width does", xlabel="width / spread of one step's candidates", ylabel="share"
-    )
-    ax.legend(frameon=False, fontsize=7, loc="center left")
+    ax.set(title="what width does (dotted: 1,024 centres)", ylabel="share",
+           xlabel="width / spread of one step's candidates")  # fmt: skip
+    ax.legend(frameon=False, fontsize=8, loc=(0.0, 0.25))
+
+
+def _doubling(ax: Any) -> None:
+    """A scale of doublings with plain numbers."""
+    ax.set_xscale("log", base=2)
+    ax.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
 
 
 def _cost(ax: Any, table: pd.DataFrame) -> None:
@@ -73,7 +78,7 @@ def _cost(ax: Any, table: pd.DataFrame) -> None:
                 label=f"update, d = {d}")  # fmt: skip
         ax.plot(rows["size"], rows["query_us"], "s:", ms=3, lw=1.3, color=colour,
                 label=f"query, d = {d}")  # fmt: skip
-    ax.set_xscale("log", base=2)
+    _doubling(ax)
     ax.set_yscale("log")
     ax.set(title="cost of the kernel field", xlabel="centres", ylabel="us a step, us a point")
     ax.legend(frameon=False, fontsize=7)

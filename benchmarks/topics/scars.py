@@ -6,14 +6,18 @@ Seeds 0 to 9; every choice was made on seeds from 1000 on. Tables and the pictur
 
 from __future__ import annotations
 
+import json
+from importlib import metadata
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
 from benchmarks.effort import Effort
 from benchmarks.scars.cost import costs
-from benchmarks.scars.curves import DIMENSIONS, accuracy, capacity, poison
+from benchmarks.scars.curves import DIMENSIONS, accuracy, capacity, poison, steadiness
 from benchmarks.scars.figure import plot_scars
+from benchmarks.scars.sheet import PARAMS, WIDTH
 from benchmarks.scars.width import widths
 from benchmarks.table import Row
 
@@ -31,6 +35,7 @@ def measure(effort: Effort) -> list[Row]:
     by_capacity = capacity(SEEDS, effort.progress)
     by_width = widths(SEEDS, effort.progress)
     poisoned = poison(SEEDS, effort.progress)
+    rises = steadiness(SEEDS, effort.progress)
     cost = costs(effort.rounds, effort.progress)
     tables = {
         "accuracy": errors.groupby(["kind", "d"]).mean().drop(columns="seed"),
@@ -39,11 +44,13 @@ def measure(effort: Effort) -> list[Row]:
         "capacity": by_capacity.groupby(["d", "centres"]).mean().drop(columns="seed"),
         "width": by_width.groupby(["centres", "ratio"]).mean().drop(columns="seed"),
         "poison": poisoned.groupby(["kind", "d"]).mean().drop(columns="seed"),
+        "steadiness": rises.groupby("d")[["risen", "largest"]].agg(["mean", "max"]),
         "cost": cost.set_index(["kind", "d", "size"]),
     }
     OUT.mkdir(parents=True, exist_ok=True)
     for name, table in tables.items():
         table.round(PLACES).to_csv(OUT / f"{name}.csv")
+    (OUT / "manifest.json").write_text(json.dumps(manifest(effort), indent=2) + "\n")
     figure, _ = plot_scars(calibration, by_capacity, by_width, cost)
     figure.savefig(OUT / "scars.png", dpi=110)
     return [
@@ -51,7 +58,27 @@ def measure(effort: Effort) -> list[Row]:
         *_cost(cost),
         *_width(tables["width"]),
         *_poison(tables["poison"]),
+        *(
+            Row(
+                f"d = {d}: psi of scars risen a place",
+                float(found["risen"].mean()),
+                case="steadiness",
+                note=f"at most {found['largest'].max():.2f} in a step",
+            )
+            for d, found in rises.groupby("d")
+        ),
     ]
+
+
+def manifest(effort: Effort) -> dict[str, Any]:
+    """What the tables were made with."""
+    return {
+        "command": f"python -m benchmarks scars --rounds {effort.rounds}",
+        "seeds": list(SEEDS),
+        "width": WIDTH,
+        "params": PARAMS.to_dict(),
+        "versions": {name: metadata.version(name) for name in ("numpy", "numba", "torch")},
+    }
 
 
 def _accuracy(table: pd.DataFrame, errors: pd.DataFrame) -> list[Row]:

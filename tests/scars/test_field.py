@@ -99,8 +99,9 @@ def test_far_from_harm_psi_is_exactly_one(kind, build, stream, seed):
     points, shares = stream(seed, steps=30)
     field = feed(build(kind, width=0.05), 0.3 * points, shares)
     far = 0.3 + 3 * 0.05 + 2 / 24 + (0.7 - 0.15 - 2 / 24) * QUERIES  # and two knots of the grid
-    assert field.conductance(far).tolist() == [1.0] * 60
-    assert field.conductance(0.3 * QUERIES).min() < 1
+    psi = field.conductance(np.concatenate([far, 0.3 * QUERIES]))
+    assert psi[:60].tolist() == [1.0] * 60
+    assert psi[60:].min() < 1
 
 
 @quick
@@ -177,6 +178,14 @@ def test_nothing_arrives_before_the_delay_is_over(kind, build):
     field = build(kind, delay=3)
     harm = [float(field.advance([[0.5, 0.5]], [4.0])) for _ in range(5)]
     assert harm == [0, 0, 0, 0.4, 0.4]
+
+
+def test_harm_that_waits_is_forgotten_too(kind, build):
+    field = build(kind, batch=2, delay=1)
+    place = np.full((2, 1, 2), 0.5)
+    field.advance(place, [[4.0], [4.0]])
+    field.reset([1])
+    assert field.advance(place, [[0.0], [0.0]]).tolist() == [0.4, 0.0]
 
 
 def test_a_row_of_a_batch_is_forgotten_alone(kind, build, stream):

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from rapo.core.params import FieldParams
-from rapo.scars import GridField, KernelField, NetworkField, width_from
+from rapo.scars import GridField, KernelField, NetworkField, make, width_from
 from rapo.scars.isotonic import isotonic
 from rapo.scars.kernel import scar_cap
 
@@ -71,6 +71,23 @@ def test_no_scar_falls_when_centres_merge(seed, centres):
         at, H = now, deep
     assert field.merges > 0
     assert len(at) == field.size == centres
+
+
+@pytest.mark.parametrize("full", [{"kind": "kernel", "centres": 2},
+                                  {"kind": "density", "components": 2}])  # fmt: skip
+@pytest.mark.parametrize("deep", [0, 1])
+def test_the_deeper_scar_survives_a_merge(full, deep):
+    field = make(box=SQUARE, width=0.05, **full)
+    near = [[0.2, 0.2], [0.3, 0.2]]
+    for place in near:
+        for _ in range(30 if place == near[deep] else 5):
+            field.deposit([place], [1.0])
+            field.step()
+    scar = field.snapshot()["H"].max()
+    field.deposit([[0.9, 0.9]], [0.1])
+    field.step()
+    assert field.merges == 1
+    assert field.snapshot()["H"].max() >= scar > 0
 
 
 def test_a_kernel_field_says_nothing_a_width_away_from_its_centres():
