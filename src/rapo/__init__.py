@@ -13,7 +13,7 @@ from gymnasium.envs.registration import register, registry
 from rapo.core.version import VERSION
 
 if TYPE_CHECKING:
-    from rapo import agents, gate, rsd, theory
+    from rapo import agents, gate, rsd, scars, theory
     from rapo.cascade.engine import Cascade
     from rapo.cascade.exposure import exposure_point
     from rapo.cascade.fit import Fit, fit
@@ -57,7 +57,7 @@ _HOME = {
     "read_graph": "rapo.cascade.load",
     "reweight": "rapo.core.deformation",
 }
-_MODULES = ("agents", "gate", "rsd", "theory")
+_MODULES = ("agents", "gate", "rsd", "scars", "theory")
 
 __all__ = [
     "Cascade",
@@ -87,6 +87,7 @@ __all__ = [
     "read_graph",
     "reweight",
     "rsd",
+    "scars",
     "theory",
 ]
 

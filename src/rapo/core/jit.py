@@ -2,7 +2,8 @@
 
 Numba stamps a cached kernel with its own source file only. Ours inline scalar functions from
 other files (the field update, psi, the hash), so an edit or an upgrade there would be served from a
-stale cache. The stamp used here covers `core` and `cascade`; kernels elsewhere inline nothing.
+stale cache. The stamp used here covers `core`, `cascade` and `scars`; kernels elsewhere inline
+nothing.
 
 The options leave out what nobody calls (C entry points, entry points of inlined functions) and what
 nobody needs (reference counts where no array is made): a third of the time to compile otherwise.
@@ -38,7 +39,7 @@ MOMENT = 0.5
 """Seconds of compiling in a process after which the user is told about it."""
 
 _PACKAGE = Path(__file__).resolve().parent.parent
-_FOLDERS_WITH_KERNELS = ("core", "cascade")
+_FOLDERS_WITH_KERNELS = ("core", "cascade", "scars")
 
 
 @lru_cache(maxsize=1)

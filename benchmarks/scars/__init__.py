@@ -1,0 +1,1 @@
+"""The study of scar fields: a problem with a known answer, curves over it, one picture."""

@@ -1,0 +1,26 @@
+"""Scars without a grid: harm memory over points of a continuous space.
+
+`KernelField` is the default; `GridField` is the exact reference for few dimensions, `DensityField`
+is coarse and small, `NetworkField` experimental. All offer what `ScarField` describes, beside
+`rapo.HarmMemory`, whose regions they replace by points.
+"""
+
+from rapo.scars.density import DensityField
+from rapo.scars.field import ScarField
+from rapo.scars.grid import GridField
+from rapo.scars.kernel import FullWarning, KernelField
+from rapo.scars.kinds import KINDS, make
+from rapo.scars.network import NetworkField
+from rapo.scars.width import width_from
+
+__all__ = [
+    "KINDS",
+    "DensityField",
+    "FullWarning",
+    "GridField",
+    "KernelField",
+    "NetworkField",
+    "ScarField",
+    "make",
+    "width_from",
+]
