@@ -6,7 +6,7 @@ import pytest
 from gymnasium.utils.env_checker import check_env
 
 from rapo import theory
-from rapo.rsd.candidates import CandidateReplayEnv, mask_of
+from rapo.platforms.walkers import CandidateReplayEnv, mask_of
 from rapo.rsd.protocol import ReplayEnv
 
 HUBS = [12, 13, 17]
@@ -159,8 +159,8 @@ def test_snapshot_round_trip():
         (([25], [1.0]), r"candidates\(.*places 0..24"),
         (([1, 2], [1.0]), "k probabilities"),
         (([], []), "k >= 1"),
-        (([1, 2], [0.5, 0.6]), "p0 must sum to 1"),
-        (([1, 2], [1.5, -0.5]), "p0 must be >= 0"),
+        (([1, 2], [0.5, 0.6]), "P0 must sum to 1"),
+        (([1, 2], [1.5, -0.5]), "P0 must be >= 0"),
     ],
 )
 def test_bad_candidates_are_named_and_change_nothing(candidates, match):
