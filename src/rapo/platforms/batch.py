@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 import gymnasium
 import numpy as np
@@ -24,23 +24,13 @@ from rapo.platforms.proposal import (
     Candidates,
     Harmed,
     State,
+    box_of,
     laws,
     numbers,
     same_form,
     sealed,
 )
-from rapo.platforms.report import report_of
-
-
-class Step(NamedTuple):
-    """What a step of all episodes came to."""
-
-    x: npt.NDArray[np.float32]
-    """(E, d) the observable after it."""
-    reward: npt.NDArray[np.float64]
-    """(E,)."""
-    info: dict[str, Array]
-    """(E,) each."""
+from rapo.platforms.report import Step, report_of
 
 
 class BatchPlatform(PlatformHooks):
@@ -123,7 +113,7 @@ class BatchPlatform(PlatformHooks):
             count = whole_number("regions", regions, 1)
             self.memory = RegionMemory(self.episodes, count, params, delay, self.scope, live)
         self.params = self.memory.params
-        self.x_space = _box_of(observed)
+        self.x_space = box_of(observed)
         self._per_walker = 1 / (HARM_PER_NODE * saturation * self.walkers)
         self._phases = Phases(
             self.episodes, self.horizons, scheduled=scheduled, coupled=coupled,
@@ -358,12 +348,3 @@ class BatchPlatform(PlatformHooks):
         """`x` of a state, checked."""
         x = self.observation(state, clock)
         return numbers("observation()", x, (self.episodes, *self.x_space.shape)).astype(np.float32)
-
-
-def _box_of(observed: int | gymnasium.spaces.Box) -> gymnasium.spaces.Box:
-    if isinstance(observed, gymnasium.spaces.Box):
-        if observed.dtype != np.float32 or len(observed.shape) != 1:
-            raise ValueError(f"observed must be a flat Box of float32, got {observed}")
-        return observed
-    size = whole_number("observed", observed, 1)
-    return gymnasium.spaces.Box(-np.inf, np.inf, (size,), np.float32)

@@ -38,45 +38,42 @@ def _outside_top(p0: Any, e: int, w: int, k: int, top: int) -> Any:
 
 
 @inlined
+def _only_top(p0: Any, psi: Any, e: int, w: int, top: int) -> None:
+    """Psi of one walker's candidates is 1 but for the `top` most probable."""
+    for k in range(p0.shape[2]):
+        if _outside_top(p0, e, w, k, top):
+            psi[k] = 1.0
+
+
+@inlined
 def _choose(
-    p0: Any, psi: Any, harmful: Any, e: int, w: int, top: int, u: Any, choice: Any, stats: Any
+    p0: Any, psi: Any, harmful: Any, e: int, w: int, u: Any, choice: Any, stats: Any
 ) -> Any:
     """Draw the candidate of one walker and count what its law does; what is wrong, or `FINE`.
 
-    psi: (K,) of its candidates. harmful: (E, m, K), or of size 0 if nobody knows.
+    psi: (K,) of its candidates, written over. harmful: (E, m, K), or of size 0 if nobody knows.
     """
-    inside = outside = inside_passed = outside_passed = 0.0
-    gated = False
-    for k in range(p0.shape[2]):
+    known, sound, gated = harmful.size > 0, True, False
+    total = passed = inside = inside_passed = 0.0
+    for k in range(p0.shape[2]):  # without branches: a wrong guess costs more than a candidate
         p, s = p0[e, w, k], psi[k]
-        if not p >= 0:
-            return NEGATIVE
-        if not 0 < s <= 1:
-            return NO_PSI
-        if s < 1 and p > 0:
-            if top > 0 and _outside_top(p0, e, w, k, top):
-                s = psi[k] = 1.0
-            else:
-                gated = True
-        if harmful.size > 0 and harmful[e, w, k]:
-            inside += p
-            inside_passed += p * s
-        else:
-            outside += p
-            outside_passed += p * s
-    total, passed = inside + outside, inside_passed + outside_passed
+        entering = p if known and harmful[e, w, k] else 0.0
+        sound &= p >= 0
+        gated |= p * s < p
+        total += p
+        passed += p * s
+        psi[k] = passed
+        inside += entering
+        inside_passed += entering * s
+    if not sound:
+        return NEGATIVE
     if total == 0:
         return EMPTY
     if not abs(total - 1) <= SUM_TOLERANCE:
         return NO_SUM
-    edge, reached, chosen = u * passed, 0.0, 0
-    for k in range(p0.shape[2]):
-        p = p0[e, w, k] * psi[k]
-        if p > 0:  # never a pad, whatever the rounding
-            chosen = k
-            reached += p
-            if edge < reached:
-                break
+    edge, chosen = u * passed, 0
+    for k in range(p0.shape[2]):  # a pad adds nothing to the sum before it, so none is chosen
+        chosen += psi[k] <= edge
     choice[e, w] = chosen
     entered = inside_passed / passed
     stats[MOVING, e] += 1
@@ -86,8 +83,8 @@ def _choose(
     stats[ENTRY_DEFORMED, e] += entered
     stats[STAY, e] *= 1 - inside
     stats[STAY_DEFORMED, e] *= 1 - entered
-    if inside > 0 and outside > 0:
-        stats[ODDS, e] += inside_passed / (outside_passed / outside)
+    if 0 < inside < total:  # the sums of harmful rows are equal, term by term
+        stats[ODDS, e] += inside_passed / ((passed - inside_passed) / (total - inside))
         stats[ODDS_MASS, e] += inside
     return FINE
 
@@ -133,6 +130,20 @@ def count_harm(weight: Any, where: Any, affected: Any) -> tuple[int, int, int]:
     return FINE, 0, 0
 
 
+@inlined
+def _routes(where: Any, e: int, w: int, table: Any, least: Any, psi: Any) -> Any:
+    """Psi of candidates that cross several regions; whether these are known."""
+    known, regions = True, table.size - 1
+    for k in range(where.shape[2]):
+        through = 1.0
+        for i in range(where.shape[3]):
+            r = where[e, w, k, i]
+            known &= -1 <= r < regions
+            through *= table[r if 0 <= r < regions else regions]
+        psi[k] = max(through, least)
+    return known
+
+
 @lean_kernel
 def choose_by_region(
     p0: Any, where: Any, harmful: Any, moving: Any, G: Any, H: Any, open_regions: Any, gated: Any,
@@ -153,7 +164,7 @@ def choose_by_region(
         top: deform only that many most probable candidates; 0 for all.
         keys: (E,) uint64 of the present phase.
         clock: (E,) int64 step within it.
-        table: (R,) room for psi of regions.
+        table: (R + 1,) room for psi of regions.
         psi: (K,) room for psi of candidates.
         choice: (E, m) int64, filled.
         stats: (STATS, E) float64, filled.
@@ -164,26 +175,29 @@ def choose_by_region(
     regions = G.shape[1]
     for e in range(p0.shape[0]):
         _open(e, stats)
-        if gated[e]:
-            for r in range(regions):
-                free = psi_of(G[e, r], H[e, r], weights[W_G], weights[W_H], weights[PSI_MIN])
-                table[r] = 1.0 if open_regions[r] else free
+        for r in range(regions):
+            table[r] = 1.0
+            if gated[e] and not open_regions[r]:
+                table[r] = psi_of(G[e, r], H[e, r], weights[W_G], weights[W_H], weights[PSI_MIN])
+        table[regions] = 1.0  # of candidates that lie in none
         k0, k1 = words_of(keys[e], clock[e])
         for w in range(p0.shape[1]):
             choice[e, w] = -1
             if not moving[e, w]:
                 continue
-            for k in range(p0.shape[2]):
-                psi[k] = 1.0
-                for i in range(where.shape[3]):
-                    r = where[e, w, k, i]
-                    if r >= regions or r < -1:
-                        return UNKNOWN, e, w
-                    if r >= 0 and gated[e]:
-                        psi[k] *= table[r]
-                if where.shape[3] > 1 and psi[k] < weights[PSI_MIN]:
-                    psi[k] = weights[PSI_MIN]
-            wrong = _choose(p0, psi, harmful, e, w, top, draw(k0, k1, w), choice, stats)
+            known = True
+            if where.shape[3] == 1:  # the usual case, twice as fast without the inner loop
+                for k in range(p0.shape[2]):
+                    r = where[e, w, k, 0]
+                    known &= -1 <= r < regions
+                    psi[k] = table[r if 0 <= r < regions else regions]
+            else:
+                known = _routes(where, e, w, table, weights[PSI_MIN], psi)
+            if not known:
+                return UNKNOWN, e, w
+            if top > 0:
+                _only_top(p0, psi, e, w, top)
+            wrong = _choose(p0, psi, harmful, e, w, draw(k0, k1, w), choice, stats)
             if wrong != FINE:
                 return wrong, e, w
     return FINE, 0, 0
@@ -204,7 +218,11 @@ def choose_by_psi(
                 continue
             for k in range(p0.shape[2]):
                 psi[k] = given[e, w, k] if gated[e] else 1.0
-            wrong = _choose(p0, psi, harmful, e, w, top, draw(k0, k1, w), choice, stats)
+                if not 0 < psi[k] <= 1:
+                    return NO_PSI, e, w
+            if top > 0:
+                _only_top(p0, psi, e, w, top)
+            wrong = _choose(p0, psi, harmful, e, w, draw(k0, k1, w), choice, stats)
             if wrong != FINE:
                 return wrong, e, w
     return FINE, 0, 0

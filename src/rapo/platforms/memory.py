@@ -99,7 +99,7 @@ class RegionMemory:
             self.open_regions = ~np.isin(
                 np.arange(regions), order[: int(np.ceil(scope.share * order.size - 1e-9))]
             )
-        self._table = np.empty(regions)
+        self._table = np.empty(regions + 1)
 
     @property
     def G(self) -> Array:

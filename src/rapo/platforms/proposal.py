@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+import gymnasium
 import numpy as np
 import numpy.typing as npt
+
+from rapo.core.validate import whole_number
 
 Array = npt.NDArray[Any]
 State = dict[str, Array]
@@ -114,3 +117,13 @@ def sealed(array: Array) -> Array:
     view = array.view()
     view.flags.writeable = False
     return view
+
+
+def box_of(observed: int | gymnasium.spaces.Box) -> gymnasium.spaces.Box:
+    """The space of `x`, from its size or itself."""
+    if isinstance(observed, gymnasium.spaces.Box):
+        if observed.dtype != np.float32 or len(observed.shape) != 1:
+            raise ValueError(f"observed must be a flat Box of float32, got {observed}")
+        return observed
+    size = whole_number("observed", observed, 1)
+    return gymnasium.spaces.Box(-np.inf, np.inf, (size,), np.float32)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -12,6 +12,17 @@ from rapo.platforms import kernel as row
 Array = npt.NDArray[Any]
 RATIOS = ("odds_ratio", "event_odds_ratio", "gating_rate")
 """Entries of `info` that are NaN where they are undefined."""
+
+
+class Step(NamedTuple):
+    """What a step of all episodes came to."""
+
+    x: npt.NDArray[np.float32]
+    """(E, d) the observable after it."""
+    reward: npt.NDArray[np.float64]
+    """(E,)."""
+    info: dict[str, Array]
+    """(E,) each."""
 
 
 def report_of(
