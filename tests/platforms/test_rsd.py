@@ -85,7 +85,9 @@ def test_off_at_replay_restores_P0_exactly(make, options, policy, coupled):
 
 def test_the_trace_alone_suppresses_and_replays():
     options = {"params": FieldParams(eta=0, lam=0.5, alpha=2.5)}  # gone within the washout
-    found = run(Feed, options, Batched, coupled=True, against_P0=True)
+    env = PlatformVectorEnv(1, platform=Feed, **options)
+    horizons = (120, 200, 120)  # the feed drains, then the trace
+    found = evaluate(env, Batched(), 4, 5, True, horizons=horizons, against_P0=True)
     assert np.array_equal(found.of_phase("reach", 0), found.of_phase("reach", 2))
     pooled = found.pooled()
     assert pooled["SM_R"]["ratio"] == 1 and pooled["SM_vs_P0"]["ratio"] < 0.9
