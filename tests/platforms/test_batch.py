@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from reference import Reference
+from platform_reference import Reference
 from toy_platforms import PLACES, REGIONS, Bins, Feed, Line, Mapped, Routes
 
 from rapo import FieldParams, reweight

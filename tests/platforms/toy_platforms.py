@@ -70,6 +70,12 @@ class Routes(Feed):
         several[..., 2] = np.where(found.where % 2, several[..., 2], -1)
         return found._replace(where=several)
 
+    def harmed(self, state):
+        """Harm on a route counts for both of its regions."""
+        weight, region = super().harmed(state)
+        other = np.where((region >= 0) & (region % 2 == 0), (region + 3) % REGIONS, -1)
+        return weight, np.stack([region, other], axis=-1)
+
 
 class Mapped(Feed):
     """The same, its regions told by a map of (state, action, candidate)."""
