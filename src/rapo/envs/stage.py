@@ -31,7 +31,7 @@ class VectorStage:
         self.memory_mask: npt.NDArray[np.bool_] | None = env.memory_mask
         self.knows_memory = True
         self.graph = getattr(env, "graph", None)
-        self.watched: Any = env
+        self.watched: Any = None if self.graph is None else env  # watchers know graphs alone
 
     @property
     def stimulus(self) -> npt.NDArray[np.int64]:
