@@ -55,8 +55,8 @@ def _timed(run: Callable[[], object]) -> float:
 
 def _bare(env: Any, network: Any) -> None:
     """The steps and the actions of the diagnostic, with nothing written down."""
+    from rapo.envs.stage import VectorStage
     from rapo.rsd.policy import as_actor
-    from rapo.rsd.stage import VectorStage
 
     vector = env.unwrapped.vector.like(EPISODES, schedule="external", autoreset_mode="Disabled")
     stage = VectorStage(vector, 0, None)

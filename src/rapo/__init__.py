@@ -1,6 +1,6 @@
 """Regret-Aware Policy Optimization: harm memory, transition deformation and the replay diagnostic.
 
-Importing `rapo` registers `rapo/GraphDiffusion-v0` with Gymnasium; the rest loads on first use.
+Importing `rapo` registers its environments with Gymnasium; the rest loads on first use.
 """
 
 from __future__ import annotations
@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any
 from gymnasium.envs.registration import register, registry
 
 from rapo.core.version import VERSION
+from rapo.platforms.registration import register_all
 
 if TYPE_CHECKING:
-    from rapo import agents, gate, rsd, scars, theory
+    from rapo import agents, gate, platforms, rsd, scars, theory
     from rapo.cascade.engine import Cascade
     from rapo.cascade.exposure import exposure_point
     from rapo.cascade.fit import Fit, fit
@@ -57,7 +58,7 @@ _HOME = {
     "read_graph": "rapo.cascade.load",
     "reweight": "rapo.core.deformation",
 }
-_MODULES = ("agents", "gate", "rsd", "scars", "theory")
+_MODULES = ("agents", "gate", "platforms", "rsd", "scars", "theory")
 
 __all__ = [
     "Cascade",
@@ -84,6 +85,7 @@ __all__ = [
     "load_graphml",
     "make_regions",
     "operating_point",
+    "platforms",
     "read_graph",
     "reweight",
     "rsd",
@@ -112,3 +114,4 @@ if "rapo/GraphDiffusion-v0" not in registry:
         entry_point="rapo.envs.single:GraphDiffusionEnv",
         vector_entry_point="rapo.envs.vector:GraphDiffusionVectorEnv",
     )
+register_all()

@@ -103,7 +103,7 @@ def test_without_snapshots_the_way_to_replay_is_run_again():
     ]
     assert frames[0].equals(frames[1])
     assert frames[0]["Selectivity"].abs().max() > 0
-    plain = evaluate(lake(), lambda x: 2, 3, 0, horizons=(120, 30, 60)).frame
+    plain = evaluate(Bare(lake()), lambda x: 2, 3, 0, horizons=(120, 30, 60)).frame
     assert plain["OddsRatio"].equals(frames[0]["OddsRatio"])
 
 

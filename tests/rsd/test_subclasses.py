@@ -1,5 +1,6 @@
 """Subclasses of our environments are run as they are, or refused; never passed over."""
 
+import gymnasium
 import numpy as np
 import pytest
 
@@ -8,7 +9,6 @@ from rapo.envs.single import GraphDiffusionEnv
 from rapo.envs.vector import GraphDiffusionVectorEnv
 from rapo.experiments.noisy_reports import NoisyReportsEnv
 from rapo.rsd import evaluate
-from rapo.rsd.plan import Place
 
 HORIZONS = (100, 60, 80)
 OPTIONS = {"fit": False}
@@ -50,6 +50,12 @@ def run(env, policy=always, **options):
     return evaluate(env, policy, episodes=4, seed=3, horizons=HORIZONS, **options)
 
 
+def stage_of(env):
+    return env.stage(
+        4, seed=3, stimuli=None, horizons=HORIZONS, coupled=False, deformed=(True, True, True)
+    )
+
+
 @pytest.fixture(scope="module")
 def plain(small_graph):
     return run(rapo.GraphDiffusionVectorEnv(1, graph=small_graph, **OPTIONS))
@@ -81,6 +87,84 @@ def test_a_step_put_on_the_instance_counts(plain, small_graph):
     doubles(run(env), plain)
 
 
+@pytest.mark.parametrize("make", [GraphDiffusionVectorEnv, GraphDiffusionEnv])
+def test_a_step_put_on_the_vector_environment_is_refused(small_graph, make):
+    """RSD runs copies of it, which would not have the step."""
+    env = make(graph=small_graph, **OPTIONS)
+    vector = getattr(env, "vector", env)
+    vector.step = lambda actions: 1 / 0
+    with pytest.raises(ValueError, match=r"\['step'\] were put on this GraphDiffusionVectorEnv"):
+        run(env)
+
+
+def test_an_environment_chooses_its_own_stage(plain, small_graph):
+    """Ours in disguise: no class of ours, and all episodes at once all the same."""
+    inner = GraphDiffusionVectorEnv(1, graph=small_graph, **OPTIONS)
+    asked = []
+
+    class Foreign:
+        stimuli, horizons = inner.stimuli, HORIZONS
+        single_action_space = inner.single_action_space
+
+        def stage(self, episodes, **how):
+            asked.append(episodes)
+            return inner.stage(episodes, **how)
+
+    assert run(Foreign()).frame.equals(plain.frame) and asked == [4]
+
+
+def test_a_stage_of_fewer_episodes_is_asked_again(plain, small_graph):
+    class Pairs(GraphDiffusionVectorEnv):
+        def stage(self, episodes, *, stimuli, **how):
+            some = None if stimuli is None else stimuli[:3]
+            return super().stage(min(episodes, 3), stimuli=some, **how)
+
+    found = run(Pairs(graph=small_graph, **OPTIONS)).frame
+    assert found.equals(plain.frame)
+
+
+def test_a_proxy_that_overrides_is_not_passed_over(small_graph):
+    """What it does not have it takes from the environment behind it, but it has its own step."""
+    inner = GraphDiffusionEnv(graph=small_graph, schedule="external", **OPTIONS)
+
+    class Proxy:
+        def __getattr__(self, name):
+            return getattr(inner, name)
+
+        def step(self, action):
+            x, reward, over, cut, info = inner.step(action)
+            return x, reward, over, cut, {**info, "reach": 7}
+
+    assert (run(Proxy()).traces["reach"] == 7).all()
+
+
+def test_a_thing_of_ones_own_that_is_called_stage_is_left_alone():
+    class Curriculum(gymnasium.Env):
+        stimuli, stage = 1, 3
+        action_space = gymnasium.spaces.Discrete(2)
+        observation_space = gymnasium.spaces.Box(0, 1, (1,))
+
+        def reset(self, *, seed=None, options=None):
+            return np.zeros(1), {}
+
+        def activate(self, stimulus): ...
+
+        def deactivate(self): ...
+
+        def reset_observable(self, seed=None):
+            return np.zeros(1)
+
+        def step(self, action):
+            return np.zeros(1), 1.0, False, False, {"reach": 1, "sensitive_mass": 1}
+
+    class Theatre(Curriculum):
+        def stage(self, play):
+            raise AssertionError(play)
+
+    for env in (Curriculum(), Theatre()):
+        assert evaluate(env, always, 1, horizons=(20, 5, 20)).frame["RAG"][0] == pytest.approx(1)
+
+
 def test_a_subclass_that_changes_nothing_stays_on_the_fast_path(plain, small_graph):
     class Named(GraphDiffusionEnv):
         title = "mine"
@@ -88,7 +172,8 @@ def test_a_subclass_that_changes_nothing_stays_on_the_fast_path(plain, small_gra
         def hello(self): ...
 
     env = Named(graph=small_graph, **OPTIONS)
-    assert Place.of(env).fast and not Place.of(DoubledSingle(graph=small_graph, **OPTIONS)).fast
+    assert stage_of(env).episodes == 4
+    assert stage_of(DoubledSingle(graph=small_graph, **OPTIONS)).episodes == 1
     assert run(env).frame.equals(plain.frame)
 
 

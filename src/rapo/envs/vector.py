@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
 import gymnasium
 import numpy as np
 import numpy.typing as npt
-from gymnasium.vector import AutoresetMode, VectorEnv
+from gymnasium.vector import AutoresetMode
 from gymnasium.vector.utils import batch_space
 
 from rapo.cascade.engine import Cascade
@@ -18,21 +18,17 @@ from rapo.cascade.generate import generate
 from rapo.cascade.graph import Graph
 from rapo.cascade.idle import point_of, warn_if_idle
 from rapo.cascade.regions import RegionSpec
-from rapo.cascade.rng import STIMULUS, derive, uniform
 from rapo.cascade.setting import AGGRESSIVE, DECAY, PHASES, REPLAY, Setting
 from rapo.core.deformation import Scope
 from rapo.core.operating_point import OperatingPoint
 from rapo.core.params import FieldParams
-from rapo.core.validate import checked_state, truth, whole_number
+from rapo.core.validate import whole_number
+from rapo.envs.episodes import EpisodesVectorEnv, Info, Obs
 from rapo.envs.render import GraphRenderer
 from rapo.envs.task import X_SIZE, X_START, observable, report_of, reward_of
 
-Obs = npt.NDArray[np.float32]
-Info = dict[str, Any]
-_OPTIONS = ("stimulus", "keep_memory", "reset_mask")
 
-
-class GraphDiffusionVectorEnv(VectorEnv[Obs, npt.NDArray[Any], npt.NDArray[Any]]):
+class GraphDiffusionVectorEnv(EpisodesVectorEnv):
     """`num_envs` RSD episodes side by side, one kernel call per step.
 
     Actions: 0 aggressive, 1 moderate, 2 conservative injection. A plain `reset` draws a stimulus
@@ -73,6 +69,8 @@ class GraphDiffusionVectorEnv(VectorEnv[Obs, npt.NDArray[Any], npt.NDArray[Any]]
         threads: of the engine.
         render_mode: None or `rgb_array`.
     """
+
+    remade: ClassVar[frozenset[str]] = EpisodesVectorEnv.remade | {"nodes", "graph_seed"}
 
     def __init__(
         self,
@@ -121,9 +119,8 @@ class GraphDiffusionVectorEnv(VectorEnv[Obs, npt.NDArray[Any], npt.NDArray[Any]]
             regions = self.fit.regions if regions is None else regions
             params = self.fit.params if params is None else params
             self.region_spec = self.region_spec or self.fit.spec
-        self.observe, self.schedule, self.render_mode = observe, schedule, render_mode
-        self.autoreset_mode = AutoresetMode(autoreset_mode)
-        self.engine = Cascade(
+        self.observe, self.render_mode = observe, render_mode
+        self.engine: Cascade = Cascade(
             graph,
             num_envs,
             setting=self.setting,
@@ -149,12 +146,6 @@ class GraphDiffusionVectorEnv(VectorEnv[Obs, npt.NDArray[Any], npt.NDArray[Any]]
         }  # fmt: skip
         if self.engine.scope.kind != "off" and any(deform_phases):
             warn_if_idle(graph, self.engine.regions, self.engine.params, self.setting)
-        self.num_envs = num_envs
-        self.metadata = {
-            "render_modes": ["rgb_array"],
-            "render_fps": 10,
-            "autoreset_mode": self.autoreset_mode,
-        }
         fields = 2 * self.engine.region_count if observe == "xGH" else 0
         high = np.full(X_SIZE + fields, np.inf, np.float32)
         high[:4] = 1
@@ -163,11 +154,9 @@ class GraphDiffusionVectorEnv(VectorEnv[Obs, npt.NDArray[Any], npt.NDArray[Any]]
         self.observation_space = batch_space(self.single_observation_space, num_envs)
         self.action_space = batch_space(self.single_action_space, num_envs)
         self._served_at_most = self.engine.rates[:, AGGRESSIVE].sum(axis=1, dtype=np.float64)
-        self._seeds = np.zeros(num_envs, np.uint64)
-        self._episode = np.full(num_envs, -1, np.int64)  # -1: not seeded yet
-        self._done = np.ones(num_envs, np.bool_)
-        self._x = np.tile(X_START, (num_envs, 1))
         self._renderer: GraphRenderer | None = None
+        self._open(num_envs, schedule, autoreset_mode, X_SIZE)
+        self._x[:] = X_START
 
     def __repr__(self) -> str:
         kind = f"{self.num_envs} x {self.graph.n:,} nodes, deformation {self.engine.scope}"
@@ -183,75 +172,14 @@ class GraphDiffusionVectorEnv(VectorEnv[Obs, npt.NDArray[Any], npt.NDArray[Any]]
         return point_of(self.graph, engine.regions, engine.params, self.setting)
 
     @property
-    def phase(self) -> npt.NDArray[np.int64]:
-        """(num_envs,) 0 exposure, 1 decay, 2 replay."""
-        return self.engine.phase
+    def stimuli(self) -> int:
+        """Number of stimuli, numbered from 1."""
+        return int(self.graph.stimuli)
 
     @property
-    def stimulus(self) -> npt.NDArray[np.int64]:
-        """(num_envs,) stimulus of each episode, 1-based."""
-        return self.engine.stimulus
-
-    def reset(
-        self,
-        *,
-        seed: int | Sequence[int | None] | None = None,
-        options: dict[str, Any] | None = None,
-    ) -> tuple[Obs, Info]:
-        """Start new episodes.
-
-        Args:
-            seed: sub-environment i takes `seed + i`; or one seed each.
-            options: `stimulus` (1-based, one or one per environment; else drawn), `keep_memory`
-                (leave fields and delay buffer as they are), `reset_mask` (which to reset).
-        """
-        options = {} if options is None else options
-        if not isinstance(options, Mapping) or set(options) - set(_OPTIONS):
-            unknown = sorted(set(options) - set(_OPTIONS))
-            raise ValueError(f"unknown reset options {unknown}; known are {list(_OPTIONS)}")
-        mask = np.asarray(options.get("reset_mask", np.ones(self.num_envs, np.bool_)))
-        if mask.dtype != np.bool_ or mask.shape != (self.num_envs,):
-            raise ValueError(f"reset_mask must be bool of shape ({self.num_envs},), got {mask}")
-        stimulus = options.get("stimulus")
-        if stimulus is not None:
-            self.engine.check_stimuli(stimulus, self.num_envs)
-        keep_memory = truth("keep_memory", options.get("keep_memory", False))
-        each = self._checked_seeds(seed)
-        super().reset(seed=int(seed) if isinstance(seed, int | np.integer) else None)
-        self._seed(each, mask)
-        self._start(mask, stimulus, keep_memory=keep_memory)
-        return self._observation(), {**self._info(), **self._fit_info()}
-
-    def like(self, num_envs: int, **changes: Any) -> GraphDiffusionVectorEnv:
-        """A new environment of the same class, graph and options, but for `changes`.
-
-        Arguments that a subclass adds come from `options`, or from its attributes of their names;
-        a subclass that keeps them in another way must override this.
-        """
-        from inspect import Parameter, signature
-
-        made, named = type(self), (Parameter.POSITIONAL_OR_KEYWORD, Parameter.KEYWORD_ONLY)
-        known = {"num_envs", "nodes", "graph_seed", "render_mode", *self.options, *changes}
-        takes = [name for name, it in signature(made).parameters.items() if it.kind in named]
-        added = [name for name in takes if name not in known]
-        own = {name: getattr(self, name) for name in added if hasattr(self, name)}
-        problem = f"it takes {added} of its own and does not keep them under these names"
-        try:
-            if len(own) == len(added):
-                twin = made(num_envs, **{**self.options, **own, **changes})
-                if all(np.array_equal(getattr(twin, name), own[name]) for name in own):
-                    return twin  # else an attribute was not what the argument had been
-        except (TypeError, AttributeError) as error:
-            problem = f"its constructor does not take the options of ours ({error})"
-        raise ValueError(
-            f"cannot make another {made.__name__}: {problem}; pass **options on to ours and keep "
-            "each argument in an attribute of its name, or override like()"
-        )
-
-    def set_deformation(self, on: bool) -> None:
-        """Deform the kernel in all phases, or in none; the fields evolve either way."""
-        self.engine.set_deformation(on)
-        self.options["deform_phases"] = (bool(on),) * 3
+    def horizons(self) -> tuple[int, int, int]:
+        """Steps of exposure, decay and replay."""
+        return self.setting.horizons
 
     @property
     def memory_mask(self) -> npt.NDArray[np.bool_] | None:
@@ -262,87 +190,25 @@ class GraphDiffusionVectorEnv(VectorEnv[Obs, npt.NDArray[Any], npt.NDArray[Any]]
         mask[:X_SIZE] = False
         return mask
 
-    def begin(
-        self,
-        phase: str,
-        stimulus: npt.ArrayLike | None = None,
-        episodes: npt.ArrayLike | None = None,
-    ) -> Obs:
-        """Move episodes to the start of `exposure`, `decay` or `replay`; memory stays.
-
-        Exposure and replay reset the observable state and switch the stimulus on; decay switches
-        it off.
-        """
-        if phase not in PHASES:
-            raise ValueError(f"phase must be one of {PHASES}, got {phase!r}")
-        if (self._episode < 0).any():
-            raise ValueError("call reset() before begin(): there is no episode yet")
-        number = PHASES.index(phase)
-        self.engine.enter(number, episodes, stimuli=stimulus)
-        rows = self.engine.rows_of(episodes)
-        self._done[rows] = False
-        if number == DECAY:
-            self._x[rows, 4] = 0
-        else:
-            self._x[rows] = X_START
-        return self._observation()
-
-    def step(
-        self, actions: npt.NDArray[Any]
-    ) -> tuple[Obs, npt.NDArray[np.float64], npt.NDArray[np.bool_], npt.NDArray[np.bool_], Info]:
-        """One step of every episode; see the class for `info`."""
-        pending = self._done.copy()
-        resets_itself = self.autoreset_mode is AutoresetMode.NEXT_STEP
-        if pending.any() and not (resets_itself and (self._episode >= 0).all()):
-            raise ValueError(
-                f"episodes {np.flatnonzero(pending)[:5].tolist()} are over or not begun; "
-                "call reset() first"
-            )
-        stats = self.engine.step(actions)
-        clock, phase = self.engine.clock, self.engine.phase
-        horizons = self.setting.horizons
-        truncated = (phase == REPLAY) & (clock >= horizons[REPLAY])
-        if self.schedule == "external":
-            truncated[:] = False
-        self._x = observable(stats, clock, self.graph.n, horizons[0])
-        if self.schedule == "rsd":
-            self._x[(phase == REPLAY) & (clock == 0)] = X_START
-        reward = reward_of(stats, self._served_at_most[self.engine.stimulus - 1], self.setting)
-        if pending.any():  # these were over before: their step is the reset, and nothing happened
-            self._episode[pending] += 1
-            self._start(pending, None, keep_memory=False)
-            stats[:, pending] = 0
-            reward[pending] = 0
-            truncated[pending] = False
-        info = {**report_of(stats), **self._info()}
-        self._done = truncated.copy()
-        if self.autoreset_mode is AutoresetMode.SAME_STEP and truncated.any():
-            final = np.full(self.num_envs, None, object)
-            last = self._observation()
-            for i in np.flatnonzero(truncated):
-                final[i] = last[i]
-            self._episode[truncated] += 1
-            self._start(truncated, None, keep_memory=False)
-            info = {
-                **info,
-                **self._info(),
-                "final_obs": final,
-                "_final_obs": truncated,
-                "final_info": info,
-                "_final_info": truncated,
-            }
-        return self._observation(), reward, np.zeros_like(truncated), truncated, info
+    def describe(self) -> dict[str, Any]:
+        """What the environment is made of, for a manifest."""
+        deforms = self.engine.scope.kind != "off" and any(self.options["deform_phases"])
+        return {
+            "graph_hash": self.graph.hash,
+            "graph": dict(self.graph.meta),
+            "setting": self.setting.to_dict(),
+            "params": self.engine.params.to_dict(),
+            "deformation": str(self.engine.scope),
+            "deform_phases": list(self.options["deform_phases"]),
+            "regions": self.region_spec,
+            "fit": None if self.fit is None else {**self.fit.outcome(), "words": str(self.fit)},
+            "operating_point": self.operating_point.to_dict() if deforms else None,
+            "observe": self.observe,
+        }
 
     def snapshot(self) -> dict[str, npt.NDArray[Any]]:
         """Everything that evolves, as plain arrays."""
-        mine = {
-            "graph": np.array(self.graph.hash),
-            "seeds": self._seeds.copy(),
-            "episode": self._episode.copy(),
-            "done": self._done.copy(),
-            "x": self._x.copy(),
-        }
-        return {**mine, **{f"engine.{k}": v for k, v in self.engine.snapshot().items()}}
+        return {"graph": np.array(self.graph.hash), **super().snapshot()}
 
     def restore(self, state: Mapping[str, npt.NDArray[Any]]) -> tuple[Obs, Info]:
         """Take over a `snapshot` of an environment with the same graph and configuration."""
@@ -352,15 +218,7 @@ class GraphDiffusionVectorEnv(VectorEnv[Obs, npt.NDArray[Any], npt.NDArray[Any]]
             raise ValueError(
                 f"the snapshot is of graph {state['graph']}, this environment has {self.graph.hash}"
             )
-        taken = checked_state(state, self.snapshot())
-        if taken["episode"].min() < -1:
-            raise ValueError(f"episode must be >= -1, got {taken['episode'].min()}")
-        self.engine.restore(
-            {k.removeprefix("engine."): v for k, v in taken.items() if k.startswith("engine.")}
-        )
-        self._seeds, self._episode = taken["seeds"], taken["episode"]
-        self._done, self._x = taken["done"], taken["x"]
-        return self._observation(), self._info()
+        return super().restore(state)
 
     def render(self) -> tuple[Any, ...] | None:
         """An RGB array (H, W, 3) of every episode, if `render_mode` is `rgb_array`."""
@@ -382,60 +240,42 @@ class GraphDiffusionVectorEnv(VectorEnv[Obs, npt.NDArray[Any], npt.NDArray[Any]]
             self._renderer.close()
             self._renderer = None
 
-    def _checked_seeds(
-        self, seed: int | Sequence[int | None] | None
-    ) -> Sequence[int | None] | None:
-        """A seed, or None, for every sub-environment."""
-        if seed is None:
-            return None
-        if isinstance(seed, Sequence | np.ndarray) and not isinstance(seed, str):
-            if len(seed) != self.num_envs:
-                raise ValueError(f"seed needs {self.num_envs} whole numbers, got {seed!r}")
-            return [None if s is None else whole_number("seed", s, 0) for s in seed]
-        first = whole_number("seed", seed, 0, 2**63 - 1 - self.num_envs)
-        return [first + i for i in range(self.num_envs)]
+    def _advance(
+        self, actions: npt.NDArray[Any], pending: npt.NDArray[np.bool_]
+    ) -> tuple[Obs, npt.NDArray[np.float64], Info]:
+        stats = self.engine.step(actions)
+        clock = self.engine.clock
+        x = observable(stats, clock, self.graph.n, self.setting.horizons[0])
+        if self.schedule == "rsd":
+            x[(self.engine.phase == REPLAY) & (clock == 0)] = X_START
+        reward = reward_of(stats, self._served_at_most[self.engine.stimulus - 1], self.setting)
+        stats[:, pending] = 0
+        return x, reward, report_of(stats)
 
-    def _seed(self, each: Sequence[int | None] | None, mask: npt.NDArray[np.bool_]) -> None:
-        if each is None:
-            fresh = mask & (self._episode < 0)
-            self._seeds[fresh] = self.np_random.integers(2**63, size=int(fresh.sum()))
-            self._episode[mask] += 1  # from -1 for the fresh ones
-            return
-        for i in np.flatnonzero(mask).tolist():
-            value = each[i]
-            self._seeds[i] = self.np_random.integers(2**63) if value is None else value
-            self._episode[i] = 0
-
-    def _start(
-        self, mask: npt.NDArray[np.bool_], stimulus: npt.ArrayLike | None, *, keep_memory: bool
-    ) -> None:
-        rows = np.flatnonzero(mask)
-        keys = derive(derive(self._seeds[rows], 0), self._episode[rows])
-        if stimulus is None:
-            u = uniform(keys, 0, STIMULUS)
-            z = 1 + (u.astype(np.float64) * self.graph.stimuli).astype(np.int64)
+    def _entered(self, phase: int, rows: npt.NDArray[np.int64]) -> None:
+        if phase == DECAY:
+            self._x[rows, 4] = 0
         else:
-            z = np.broadcast_to(np.asarray(stimulus), (self.num_envs,))[rows]
-        self.engine.start(keys, z, rows, keep_memory=keep_memory)
-        self._x[rows] = X_START
-        self._done[rows] = False
+            self._x[rows] = X_START
 
     def _observation(self) -> Obs:
         if self.observe == "x":
             return self._x.copy()
         return np.concatenate([self._x, self.engine.G, self.engine.H], axis=1)
 
-    def _fit_info(self) -> Info:
+    def _changed(
+        self, horizons: tuple[int, int, int], deformed: tuple[bool, bool, bool]
+    ) -> dict[str, Any]:
+        changed = {
+            "setting": self.setting.replace(horizons=horizons),
+            "deform_phases": deformed,
+        }
+        return changed if any(deformed) else {**changed, "deformation": "off"}
+
+    def _reset_info(self) -> Info:
         """The outcome of the fit, each (num_envs,); empty without one."""
         outcome = {} if self.fit is None else self.fit.outcome()
         return {f"fit_{name}": np.full(self.num_envs, value) for name, value in outcome.items()}
-
-    def _info(self) -> Info:
-        return {
-            "stimulus": self.engine.stimulus,
-            "phase": self.engine.phase,
-            "clock": self.engine.clock,
-        }
 
 
 def _words_of(regions: Any) -> str | None:

@@ -12,7 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from rapo.cascade.rng import derive, uniform
-from rapo.envs.vector import GraphDiffusionVectorEnv, Info, Obs
+from rapo.envs.episodes import Info, Obs
+from rapo.envs.vector import GraphDiffusionVectorEnv
 
 SALT = 0x5EED
 """Sets these draws apart from the cascade's."""

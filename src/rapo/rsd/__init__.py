@@ -6,20 +6,20 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from rapo.rsd.candidates import CandidateReplayEnv
+    from rapo.platforms.tabular import TabularReplayEnv
+    from rapo.platforms.walkers import CandidateReplayEnv
     from rapo.rsd.checker import check
     from rapo.rsd.protocol import ReplayEnv
     from rapo.rsd.result import RSDResult
     from rapo.rsd.runner import evaluate
-    from rapo.rsd.tabular import TabularReplayEnv
 
 _HOME = {
-    "CandidateReplayEnv": "candidates",
-    "RSDResult": "result",
-    "ReplayEnv": "protocol",
-    "TabularReplayEnv": "tabular",
-    "check": "checker",
-    "evaluate": "runner",
+    "CandidateReplayEnv": "rapo.platforms.walkers",
+    "RSDResult": "rapo.rsd.result",
+    "ReplayEnv": "rapo.rsd.protocol",
+    "TabularReplayEnv": "rapo.platforms.tabular",
+    "check": "rapo.rsd.checker",
+    "evaluate": "rapo.rsd.runner",
 }
 
 __all__ = [
@@ -34,5 +34,9 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     if name in _HOME:
-        return getattr(import_module(f"rapo.rsd.{_HOME[name]}"), name)
+        return getattr(import_module(_HOME[name]), name)
     raise AttributeError(f"module 'rapo.rsd' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])

@@ -45,9 +45,10 @@ def check(env: Any, policy: Any = None, *, steps: int = 150, seed: int = 0) -> C
         seed: of the trials.
 
     Looks for: missing members; an `info` without reach and sensitive mass; an observable that does
-    not reset; memory that shows in the observation beyond `memory_mask`, or that `reset_observable`
-    wipes; draws that a seed does not restart; a `snapshot` that loses state; a `deactivate` without
-    effect; a policy of another action space or whose memory survives its reset. Works on a copy.
+    not reset; memory that shows in the observation beyond `memory_mask`, harm that is still pending
+    when Replay begins included, or that `reset_observable` wipes; draws that a seed does not
+    restart; a `snapshot` that loses state; a `deactivate` without effect; a policy of another
+    action space or whose memory survives its reset. Works on a copy.
     """
     steps = whole_number("steps", steps, 4)
     report = CheckReport()
@@ -64,7 +65,8 @@ def check(env: Any, policy: Any = None, *, steps: int = 150, seed: int = 0) -> C
     if absent:
         report.notes.append(f"without {absent} some checks, ASD or off@rep are left out")
     trial = Trial(base, steps, seed)
-    looks = (_info, _unknown_stimulus, _draws, _observable, _leak, _memory, _snapshot, _off)
+    looks = (_info, _unknown_stimulus, _draws, _observable, _leak, _pending, _memory, _snapshot,
+             _off)  # fmt: skip
     for look in looks:
         try:
             look(trial, report)
@@ -141,6 +143,9 @@ def _observable(trial: Trial, report: CheckReport) -> None:
         )
 
 
+LEAK = "leaks through the observation"
+
+
 def _leak(trial: Trial, report: CheckReport) -> None:
     switch: Callable[[bool], None] | None = getattr(trial.env, "set_deformation", None)
     if switch is not None:
@@ -159,16 +164,49 @@ def _leak(trial: Trial, report: CheckReport) -> None:
         return  # its consequence, not another problem
     if not trial.same(first, second):
         report.problems.append(
-            "the memory leaks through the observation: after Exposure and Decay "
+            f"the memory {LEAK}: after Exposure and Decay "
             f"{differs(first, second, trial)}; reset it, or declare it in memory_mask"
         )
         return
     for t, (before, after) in enumerate(zip(exposure, replay, strict=False)):
         if not trial.same(before[0], after[0]):
             report.problems.append(
-                "the memory leaks through the observation: with the deformation off and the same "
+                f"the memory {LEAK}: with the deformation off and the same "
                 f"draws, {differs(before[0], after[0], trial)} at step {t} of Replay; declare it "
                 "in memory_mask, or let reset_observable(seed) restart all draws"
+            )
+            return
+
+
+def _pending(trial: Trial, report: CheckReport) -> None:
+    """Harm on its way: Replay begins a step after Exposure, before the harm of that has arrived.
+
+    Where the observation shows harm as it arrives, what Exposure and the washout left pending shows
+    up in Replay, and Exposure had none of it. After a washout that is longer than delay and drain
+    together nothing is pending, which is why `_leak` cannot see it.
+    """
+    switch: Callable[[bool], None] | None = getattr(trial.env, "set_deformation", None)
+    if switch is None or _found(report, "does not reset") or _found(report, RESTART):
+        return  # without P0 it cannot be told from what the memory does on purpose
+    if _found(report, LEAK):
+        return
+    switch(False)
+    try:
+        trial.start()
+        exposure = trial.run(trial.steps)
+        trial.env.deactivate()
+        trial.run(1)
+        trial.again()
+        replay = trial.run(trial.steps)
+    finally:
+        switch(True)
+    for t, (before, after) in enumerate(zip(exposure, replay, strict=True)):
+        if not trial.same(before[0], after[0]):
+            report.problems.append(
+                f"pending harm {LEAK}: with the deformation off, the same draws and a washout of "
+                f"one step, {differs(before[0], after[0], trial)} at step {t} of Replay; let "
+                "reset_observable() empty what the observation shows of harm on its way, or "
+                "declare it in memory_mask"
             )
             return
 

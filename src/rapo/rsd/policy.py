@@ -10,7 +10,6 @@ import numpy as np
 import numpy.typing as npt
 
 from rapo.core.law import checked_law, sample
-from rapo.envs.vector import GraphDiffusionVectorEnv
 
 Float = npt.NDArray[np.floating[Any]]
 
@@ -36,7 +35,7 @@ class Actor(Protocol):
 class Watcher(Protocol):
     """An actor that also looks at the state of our environment, as a shield does."""
 
-    def watch(self, env: GraphDiffusionVectorEnv) -> None:
+    def watch(self, env: Any) -> None:
         """Called once before the run with the environment whose episodes `act` is asked about."""
         ...
 
@@ -119,7 +118,7 @@ class _GreedyWatcher(_Greedy):
     def __copy__(self) -> _GreedyWatcher:
         return _GreedyWatcher(copy(self.actor))  # what it counts is inside
 
-    def watch(self, env: GraphDiffusionVectorEnv) -> None:
+    def watch(self, env: Any) -> None:
         self.actor.watch(env)
 
 

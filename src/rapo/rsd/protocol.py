@@ -9,6 +9,8 @@ import gymnasium
 import numpy as np
 import numpy.typing as npt
 
+from rapo.rsd.stage import chooses_stage
+
 REQUIRED = ("stimuli", "activate", "deactivate", "reset_observable", "reset", "step")
 """Without these there is no RSD."""
 OPTIONAL = ("snapshot", "restore", "memory_mask", "set_deformation")
@@ -91,7 +93,7 @@ def protocol_layer(env: Any) -> Any:
     """
     outside: list[str] = []
     layer = env
-    while not all(hasattr(layer, name) for name in REQUIRED) and not hasattr(layer, "begin"):
+    while not (all(hasattr(layer, name) for name in REQUIRED) or chooses_stage(layer)):
         inner = getattr(layer, "env", None)
         if inner is None:
             missing = [name for name in REQUIRED if not hasattr(layer, name)]

@@ -16,13 +16,12 @@ from rapo.cascade.fit import WINDOW
 from rapo.cascade.setting import REPLAY
 from rapo.core.validate import truth, whole_number
 from rapo.core.version import VERSION
-from rapo.envs.vector import GraphDiffusionVectorEnv
 from rapo.rsd.episodes import Tick, run_phases, run_replay
 from rapo.rsd.frame import joined
 from rapo.rsd.plan import Place
 from rapo.rsd.policy import Watcher, as_actor
 from rapo.rsd.result import TRACES, RSDResult
-from rapo.rsd.stage import Stage, VectorStage, checked_stimuli
+from rapo.rsd.stage import Stage, checked_stimuli
 
 Array = npt.NDArray[Any]
 
@@ -47,9 +46,10 @@ def evaluate(
     """Run the Replay Suppression Diagnostic.
 
     Args:
-        env: `rapo/GraphDiffusion-v0` (single or vector: all episodes run at once), or any
-            environment that offers `ReplayEnv`. Subclasses of ours are run as they are: of the
-            vector environment through `like`, of the single one an episode at a time.
+        env: `rapo/GraphDiffusion-v0` or a platform (single or vector: all episodes run at once),
+            any environment that chooses its stage (`Staged`), or one that offers `ReplayEnv`.
+            Subclasses of ours are run as they are: of a vector environment through `like`, of a
+            single one that overrides a method an episode at a time.
         policy: a callable on observations, a torch module, a Stable-Baselines3 model or an agent,
             see `as_actor`. Its memory is reset when Exposure and Replay begin. One that watches our
             environment (a `Watcher`, such as `Shield`) runs on that alone, and has no ASD when it
@@ -62,8 +62,8 @@ def evaluate(
         off_at_replay: sample Replay from `P0`, policy and fields untouched (off@rep).
         against_P0: run the episodes once more under `P0`, with the same policy, seeds and draws,
             for SM_vs_P0, Reach_vs_P0 and ReturnKept: Replay over that twin's Replay. Exactly 1 for
-            a run that is itself `P0`. Needs `set_deformation` of an environment that is not ours,
-            and leaves it on.
+            a run that is itself `P0`. An environment that offers `ReplayEnv` alone needs
+            `set_deformation` for it, and is left deformed.
         selectivity: after all episodes, begin Replay again with the same memory and draws under the
             next stimulus (z mod Z + 1), for OddsOther and Selectivity = OddsOther - OddsSame over
             its first 50 steps. NaN with one stimulus, or without odds. An environment without
@@ -85,57 +85,56 @@ def evaluate(
         raise ValueError(f"gamma must be in (0, 1], got {gamma!r}")
     place = Place.of(env)
     for name in ("off_at_replay", "against_P0"):
-        if asked[name] and not hasattr(place.base, "set_deformation"):
+        if asked[name] and not (place.chooses or hasattr(place.base, "set_deformation")):
             kind = type(place.base).__name__
             raise ValueError(f"{name} needs {kind}.set_deformation(on), see ReplayEnv")
-    spans = _checked_horizons(place.setting.horizons if horizons is None else horizons)
-    chosen = checked_stimuli(stimuli, episodes, place.stimuli)
+    spans = _checked_horizons(place.horizons if horizons is None else horizons)
+    known = int(place.base.stimuli)
+    chosen = checked_stimuli(stimuli, episodes, known)
     space = place.action_space
     actor = as_actor(policy, space, deterministic=deterministic, batched=batched)
-    if isinstance(actor, Watcher) and not place.fast:
-        raise ValueError(
-            f"{type(policy).__name__} watches the state of rapo/GraphDiffusion-v0, got "
-            f"{type(place.base).__name__}; give a policy that acts on observations alone"
-        )
-
     runs: dict[str, Any] = {"coupled": coupled, "off_at_replay": off_at_replay}
     twin = other = None
     probe = (*spans[:2], min(WINDOW, spans[REPLAY]))
-    with _bar(progress, _steps(spans, probe, place, episodes, asked)) as tick:
-        with place.stages(episodes, seed, chosen, spans, **runs) as stages:
-            _let_watch(actor, stages)
-            parts = [
-                run_phases(stage, actor, spans, space, tick, keep=selectivity) for stage in stages
-            ]
-            # A copy of a watcher takes over: its counts of compute stay those of the diagnostic.
-            actor = copy(actor) if isinstance(actor, Watcher) else actor
-            if selectivity and place.stimuli > 1 and _has_odds(parts, spans):
-                other = _together([
-                    run_replay(stage, actor, probe, space, tick, kept=part.pop("kept"),
-                               stimulus=part["stimulus"] % place.stimuli + 1)
-                    for stage, part in zip(stages, parts, strict=True)
-                ])  # fmt: skip
+    stages = place.stages(episodes, seed, chosen, spans, **runs)
+    _let_watch(actor, stages, place, policy)
+    with _bar(progress, _steps(spans, probe, place, asked) * len(stages)) as tick:
+        parts = [run_phases(stage, actor, spans, space, tick, keep=selectivity) for stage in stages]
+        # A copy of a watcher takes over: its counts of compute stay those of the diagnostic.
+        actor = copy(actor) if isinstance(actor, Watcher) else actor
+        if selectivity and known > 1 and _has_odds(parts, spans):
+            other = _together([
+                run_replay(stage, actor, probe, space, tick, kept=part.pop("kept"),
+                           stimulus=part["stimulus"] % known + 1)
+                for stage, part in zip(stages, parts, strict=True)
+            ])  # fmt: skip
         if against_P0:
-            with place.stages(episodes, seed, chosen, spans, **runs, P0=True) as stages:
-                _let_watch(actor, stages)
-                twin = _together([run_replay(s, actor, spans, space, tick) for s in stages])
+            nominal = place.stages(episodes, seed, chosen, spans, **runs, P0=True)
+            _let_watch(actor, nominal, place, policy)
+            twin = _together([run_replay(s, actor, spans, space, tick) for s in nominal])
+    graph = stages[0].graph
     manifest = {
         "episodes": episodes, "seed": seed, "horizons": list(spans), **asked, "gamma": gamma,
         "environment": type(place.base).__name__, "policy": type(policy).__name__,
-        **({"graph_hash": None} if place.graph is None else _describe(place.vector)),
+        "graph_hash": None, **place.describe(graph),
         "versions": {
             "python": platform.python_version(), "rapo": VERSION,
             **{name: version(name) for name in ("numpy", "numba", "gymnasium", "pandas")},
         },
     }  # fmt: skip
-    return joined(parts, spans, seed, gamma, place.graph, manifest, twin=twin, other=other)
+    return joined(parts, spans, seed, gamma, graph, manifest, twin=twin, other=other)
 
 
-def _let_watch(actor: Any, stages: Sequence[Stage]) -> None:
-    if isinstance(actor, Watcher):
-        (stage,) = stages
-        assert isinstance(stage, VectorStage)
-        actor.watch(stage.env)
+def _let_watch(actor: Any, stages: Sequence[Stage], place: Place, policy: Any) -> None:
+    """Show an actor that watches the environment the one it acts in."""
+    if not isinstance(actor, Watcher):
+        return
+    if len(stages) != 1 or stages[0].watched is None:
+        raise ValueError(
+            f"{type(policy).__name__} watches the state of rapo/GraphDiffusion-v0, got "
+            f"{type(place.base).__name__}; give a policy that acts on observations alone"
+        )
+    actor.watch(stages[0].watched)
 
 
 def _has_odds(parts: Sequence[Mapping[str, Any]], spans: tuple[int, int, int]) -> bool:
@@ -150,35 +149,13 @@ def _steps(
     spans: tuple[int, int, int],
     probe: tuple[int, int, int],
     place: Place,
-    episodes: int,
     asked: Mapping[str, bool],
 ) -> int:
-    """Steps of all stages, for the progress bar."""
+    """Steps of one stage, for the progress bar."""
     whole = sum(spans) * (2 if asked["against_P0"] else 1)
     if asked["selectivity"]:
         whole += probe[REPLAY] if place.restores else sum(probe)
-    return whole * (1 if place.fast else episodes)
-
-
-def _describe(env: GraphDiffusionVectorEnv | None) -> dict[str, Any]:
-    """What the environment was made of, for the manifest."""
-    assert env is not None
-    return {
-        "graph_hash": env.graph.hash,
-        "graph": dict(env.graph.meta),
-        "setting": env.setting.to_dict(),
-        "params": env.engine.params.to_dict(),
-        "deformation": str(env.engine.scope),
-        "deform_phases": list(env.options["deform_phases"]),
-        "regions": env.region_spec,
-        "fit": None if env.fit is None else {**env.fit.outcome(), "words": str(env.fit)},
-        "operating_point": env.operating_point.to_dict() if _deforms(env) else None,
-        "observe": env.observe,
-    }
-
-
-def _deforms(env: GraphDiffusionVectorEnv) -> bool:
-    return env.engine.scope.kind != "off" and any(env.options["deform_phases"])
+    return whole
 
 
 def _checked_horizons(horizons: Any) -> tuple[int, int, int]:

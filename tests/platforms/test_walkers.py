@@ -1,12 +1,15 @@
 """Explicit candidates: packets that pick their next hop on a small network."""
 
+import gymnasium
 import networkx as nx
 import numpy as np
 import pytest
 from gymnasium.utils.env_checker import check_env
 
 from rapo import theory
-from rapo.rsd.candidates import CandidateReplayEnv, mask_of
+from rapo.platforms.tabular import TabularReplayEnv
+from rapo.platforms.walkers import CandidateReplayEnv, mask_of
+from rapo.rsd import evaluate
 from rapo.rsd.protocol import ReplayEnv
 
 HUBS = [12, 13, 17]
@@ -159,8 +162,8 @@ def test_snapshot_round_trip():
         (([25], [1.0]), r"candidates\(.*places 0..24"),
         (([1, 2], [1.0]), "k probabilities"),
         (([], []), "k >= 1"),
-        (([1, 2], [0.5, 0.6]), "p0 must sum to 1"),
-        (([1, 2], [1.5, -0.5]), "p0 must be >= 0"),
+        (([1, 2], [0.5, 0.6]), "P0 must sum to 1"),
+        (([1, 2], [1.5, -0.5]), "P0 must be >= 0"),
     ],
 )
 def test_bad_candidates_are_named_and_change_nothing(candidates, match):
@@ -247,3 +250,47 @@ def test_bad_calls_are_named_and_change_nothing():
         with pytest.raises(ValueError, match=match):
             call()
         assert all(np.array_equal(v, before[k]) for k, v in env.snapshot().items())
+
+
+def stage_of(env):
+    how = {"horizons": (30, 10, 30), "coupled": True, "deformed": (True, True, True)}
+    return env.stage(3, seed=0, stimuli=None, **how)
+
+
+def test_hooks_that_look_at_the_environment_see_the_episode_that_runs():
+    """So walkers of others run an episode at a time; a table that nobody changed at once."""
+    seen = []
+
+    class Looking(Routing):
+        def candidates(self, state, action):
+            seen.append(self.memory.G.sum())
+            return super().candidates(state, action)
+
+    env = Looking(delay=3)
+    assert stage_of(env).episodes == 1
+    evaluate(env, lambda x: 1, 2, 0, horizons=(30, 10, 30))
+    assert max(seen) > 0
+
+    lake = gymnasium.make("FrozenLake-v1", map_name="8x8")
+    assert stage_of(TabularReplayEnv(lake)).episodes == 3
+
+    class Stepping(TabularReplayEnv):
+        def step(self, action):
+            return super().step(action)
+
+    class Rows(TabularReplayEnv):
+        def transition(self, state, action, choice):
+            return super().transition(state, action, choice)
+
+    assert [stage_of(made(lake)).episodes for made in (Stepping, Rows)] == [1, 1]
+
+
+def test_a_table_at_once_is_its_episodes_one_by_one():
+    lake = gymnasium.make("FrozenLake-v1", map_name="8x8")
+    found = [
+        evaluate(
+            TabularReplayEnv(lake, delay=5), lambda x: 2, n, seed, horizons=(40, 20, 40)
+        ).traces["reach"]
+        for n, seed in ((3, 7), (1, 7), (1, 8), (1, 9))
+    ]
+    assert np.array_equal(found[0], np.concatenate(found[1:]))

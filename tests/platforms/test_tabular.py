@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rapo import FieldParams, theory
+from rapo.platforms.tabular import TabularReplayEnv, read_table
 from rapo.rsd.protocol import ReplayEnv
-from rapo.rsd.tabular import TabularReplayEnv, read_table
 
 TAXI = "Taxi-v4" if "Taxi-v4" in gymnasium.registry else "Taxi-v3"
 

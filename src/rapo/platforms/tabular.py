@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from rapo.cascade.rng import derive, uniform
 from rapo.core.deformation import SUM_TOLERANCE
-from rapo.rsd.candidates import Array, CandidateReplayEnv, mask_of
+from rapo.platforms.walkers import Array, CandidateReplayEnv, mask_of
 
 Table = Mapping[int, Mapping[int, Sequence[tuple[float, int, float, bool]]]]
 
@@ -23,6 +23,8 @@ SUPPORT = 4
 
 class TabularReplayEnv(CandidateReplayEnv):
     """Walkers on `env.unwrapped.P`: FrozenLake, slippery CliffWalking, rainy Taxi.
+
+    RSD runs all its episodes at once, unless a subclass overrides a method.
 
     The reward is the mean table reward of the walkers that moved. Entries of a row with the same
     next state are merged: probabilities add up, the reward is their mean.
@@ -124,6 +126,9 @@ class TabularReplayEnv(CandidateReplayEnv):
             weights = -np.log(1 - u[1 : 1 + support.size]) + 1e-9  # of a Dirichlet(1, .., 1)
             law[support] = weights / weights.sum()
         return laws
+
+
+TabularReplayEnv.batched_hooks = TabularReplayEnv
 
 
 def read_table(env: gymnasium.Env[Any, Any]) -> tuple[Array, Array, Array, Array]:
