@@ -47,9 +47,9 @@ def queue(state: State, limit: int = 200) -> list[Values]:
     unsure = recent[waits]
     unsure = unsure[np.argsort(-unsure["report"], kind="stable")]
     starts = np.flatnonzero(np.diff(unsure["report"], prepend=-1))
-    ends = [*starts[1:], unsure.size]
+    ends = np.append(starts, unsure.size)[1:]
     room = max(0, limit - len(items))
-    for start, end in zip(starts[:room].tolist(), ends[:room], strict=True):
+    for start, end in zip(starts[:room].tolist(), ends[:room].tolist(), strict=True):
         part = unsure[start:end]
         items.append({
             "report_id": int(part["report"][0]),
