@@ -21,7 +21,9 @@ _GROUP = 5
 """Decisions per flush."""
 _LAW = np.full(5, 0.2)
 
-CONFIG = GateConfig(tick_seconds=0.5, D=2, D_max=10**6, min_sources=2, band_reports=1e6)
+CONFIG = GateConfig(
+    tick_seconds=0.5, D=2, D_max=10**6, min_sources=2, shrinkage=1.0, band_reports=1e6
+)
 """Short ticks, so that folding and ticking are interrupted too."""
 
 

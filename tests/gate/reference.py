@@ -77,11 +77,14 @@ def _region(
     S = E = held = harm = G = H = 0.0
     exposed, sure, grown, forgotten = False, False, start, start
     mass: dict[int, float] = {}
+    bound = 0.0
     config = in_force(changes, start + 1)
     for tick in range(start + 1, until + 1):
         before, config = config, in_force(changes, tick)
         p, fade = config.params, 2 ** (-1 / config.half_life)
-        E, held, S = E * fade, held * fade, S * fade
+        E, held, S, bound = E * fade, held * fade, S * fade, bound * fade
+        if config is not before:
+            bound = 0.0
         mass = {who: m * fade for who, m in mass.items()}
         if (before.half_life, before.shrinkage) != (config.half_life, config.shrinkage):
             held = E
@@ -101,13 +104,12 @@ def _region(
         sure = vouched or _agreed(rows, forgotten, tick, config)
         prior = config.base_rates.get(topic, config.base_rate)
         n, K = held + config.shrinkage, config.shrinkage
-        A = S
-        if config.min_sources > 1 and not vouched:
-            bound = _enough(n, K * prior, config) / (config.min_sources - 0.5)
-            A = sum(min(m, bound) for m in mass.values())
-        rate = (A + K * prior) / n
-        harm = (rate - config.z * sqrt(rate / n) - config.base_rate) / config.scale
-        harm = min(max(harm, 0.0), 1.0) if rows else 0.0
+        harm = _harm(S, n, K * prior, config)
+        if harm > 0 and config.min_sources > 1 and not vouched:
+            real = _enough(n, K * prior, config) / (config.min_sources - 0.5)
+            if not real / 1.01 <= bound <= real:
+                bound = real
+            harm = _harm(sum(min(m, bound) for m in mass.values()), n, K * prior, config)
         if sure and p.eta > 0 and p.tau < G:
             grown = tick
         G, H = _step(G, H, harm, p if sure else FieldParams(**{**p.to_dict(), "eta": 0.0}))
@@ -116,6 +118,11 @@ def _region(
     last = [c.config for c in changes][-1]  # what is served follows the newest settings at once
     sure = _agreed(rows, forgotten, until, last) or any(v.tick <= until <= v.until for v in words)
     return G, H, _psi(G, H, sure, last), sure, S, harm
+
+
+def _harm(A: float, n: float, known: float, config: GateConfig) -> float:
+    excess = _net(A, known, n, config.z) - config.base_rate
+    return min(max(excess / config.scale, 0.0), 1.0)
 
 
 def _enough(n: float, known: float, config: GateConfig) -> float:

@@ -49,14 +49,9 @@ class Clock:
 def config(**changes: object) -> GateConfig:
     """Short delays, so that scars grow within a few hundred ticks."""
     chosen = {
-        "D": 5,
-        "D_max": 600,
-        "base_rate": 0.05,
-        "half_life": 120.0,
-        "shrinkage": 5.0,
-        "band_scar_mass": 1.5,
-        **changes,
-    }
+        "D": 5, "D_max": 600, "base_rate": 0.1, "half_life": 120.0, "shrinkage": 5.0, "scale": 2.5,
+        "band_scar_mass": 1.5, **changes,
+    }  # fmt: skip
     return GateConfig(params=FieldParams(tau=0.4, eta=0.008), **chosen)
 
 

@@ -47,9 +47,9 @@ def queue(state: State, limit: int = 200) -> list[Values]:
     unsure = recent[waits]
     unsure = unsure[np.argsort(-unsure["report"], kind="stable")]
     starts = np.flatnonzero(np.diff(unsure["report"], prepend=-1))
-    ends = [*starts[1:], unsure.size]
+    ends = np.append(starts, unsure.size)[1:]
     room = max(0, limit - len(items))
-    for start, end in zip(starts[:room].tolist(), ends[:room], strict=True):
+    for start, end in zip(starts[:room].tolist(), ends[:room].tolist(), strict=True):
         part = unsure[start:end]
         items.append({
             "report_id": int(part["report"][0]),
@@ -77,8 +77,7 @@ def reporters(state: State, limit: int = 200) -> list[Values]:
     trace = traces_by_source(state.fold, count)
     reports = np.bincount(once["source"], minlength=count)
     rolled_back = np.bincount(once["source"], once["rolled_back"], count)
-    pairs = np.unique(rows["by_source"], return_index=True)[1]
-    regions = np.bincount(source[pairs], minlength=count)
+    regions = np.bincount(source[state.ledger.first_rows()], minlength=count)
     harm = np.bincount(source, rows["amount"] / UNIT, count)
     sure = state.fold.conductance()[1]
     agreed = np.bincount(source, sure[rows["region"]], count)

@@ -41,15 +41,14 @@ def _by(state: State, kind: str) -> list[Values]:
     number = {name: i for i, name in enumerate(names)}
     code = np.full(count, number.get(UNLABELLED, 0))
     code[list(given)] = [number[name] for name in given.values()]
-    table = _Table(state, code, len(names))
+    table, gating = _Table(state, code, len(names)), _gating(state, code, len(names))
     entries = []
     for i, label in enumerate(names):
-        inside = code == i
         entries.append({
             "label": label,
-            "regions": int(inside.sum()),
-            "exposure": float(state.traffic.served[:count][inside].sum()),
-            "gating_rate": _gating(state, inside),
+            "regions": int(table.regions[i]),
+            "exposure": float(table.exposure[i]),
+            "gating_rate": gating[i],
             "report_rate": table.rate(i, slice(None)),
             "signals": [
                 {"signal": name, "report_rate": table.rate(i, slice(s, s + 1)),
@@ -73,8 +72,10 @@ class _Table:
         count, signals = code.size, len(state.signals)
         rows = state.ledger.rows
         report = np.cumsum(np.diff(rows["report"], prepend=-1) != 0) - 1  # they lie together
-        key, at = np.unique(report * labels + code[rows["region"]], return_index=True)
-        rows, label, report = rows[at], key % labels, key // labels
+        key = report * labels + code[rows["region"]]
+        order = np.argsort(key, kind="stable")  # they are nearly in order
+        at = order[np.diff(key[order], prepend=-1) != 0]
+        rows, label, report = rows[at], key[at] % labels, report[at]
         alone = np.bincount(report)[report] == 1
         place = label * signals + rows["signal"]
 
@@ -87,12 +88,13 @@ class _Table:
         # of the rest is whatever is not of this label alone
         self._rest = table(first).sum(0) - table(alone)
         self._back_rest = table(first & back).sum(0) - table(alone & back)
-        self._exposure = np.bincount(code, state.traffic.served[:count], labels)
+        self.exposure = np.bincount(code, state.traffic.served[:count], labels)
+        self.regions = np.bincount(code, minlength=labels)
 
     def rate(self, label: int, signals: slice) -> Values:
         """Reports per exposure, with the exact interval of a Poisson count."""
-        here = float(self._exposure[label])
-        there = float(np.delete(self._exposure, label).sum())
+        here = float(self.exposure[label])
+        there = float(self.exposure.sum() - here)
         n, rest = (int(t[label, signals].sum()) for t in (self._here, self._rest))
         if here <= 0:
             return _compared(float("nan"), (float("nan"), float("nan")), float("nan"))
@@ -110,23 +112,22 @@ class _Table:
         return _compared(k / n if n else float("nan"), _wilson(k, n), rest)
 
 
-def _gating(state: State, inside: npt.NDArray[np.bool_]) -> Values:
-    count = inside.size
-    proposed, gated = state.traffic.proposed[:count], state.traffic.gated[:count]
-
-    def estimate(members: npt.NDArray[np.bool_]) -> tuple[float, float]:
-        """Rate and its standard error: a ratio of sums over regions, linearised."""
-        before, after = proposed[members], gated[members]
-        total, n = before.sum(), before.size
-        if total <= 0:
-            return float("nan"), float("nan")
-        kept = after.sum() / total
-        spread = ((after - kept * before) ** 2).sum() * n / (n - 1) if n > 1 else float("nan")
-        return float(1 - kept), float(sqrt(spread) / total)
-
-    rate, error = estimate(inside)
-    half = float(norm.ppf(1 - (1 - LEVEL) / 2)) * error
-    return _compared(rate, (rate - half, rate + half), estimate(~inside)[0])
+def _gating(state: State, code: npt.NDArray[np.int64], labels: int) -> list[Values]:
+    """Rate of each label, with the standard error of a ratio of sums over regions, linearised."""
+    proposed, gated = state.traffic.proposed[: code.size], state.traffic.gated[: code.size]
+    before, after = np.bincount(code, proposed, labels), np.bincount(code, gated, labels)
+    size = np.bincount(code, minlength=labels)
+    kept = np.divide(after, before, out=np.full(labels, np.nan), where=before > 0)
+    spread = np.bincount(code, (gated - kept[code] * proposed) ** 2, labels)
+    half = float(norm.ppf(1 - (1 - LEVEL) / 2))
+    found = []
+    for i in range(labels):
+        error = sqrt(spread[i] * size[i] / (size[i] - 1)) / before[i] if size[i] > 1 else np.nan
+        others = float(np.delete(before, i).sum())
+        rest = 1 - float(np.delete(after, i).sum()) / others if others > 0 else np.nan
+        rate = float(1 - kept[i])
+        found.append(_compared(rate, (rate - half * error, rate + half * error), rest))
+    return found
 
 
 def _wilson(k: int, n: int) -> Interval:

@@ -22,9 +22,7 @@ CELL = np.dtype(
         ("G", np.float64),
         ("H", np.float64),
         ("L", np.float64),  # of S, by those reporters who are loud: beyond the bound
-        ("least", np.float64),  # no loud reporter has less
-        ("most", np.float64),  # nobody else has more
-        ("bound", np.float64),  # by which they were told apart
+        ("bound", np.float64),  # as it is held
         ("grown", np.int64),  # tick in which the scar last grew
         ("confirmed_until", np.int64),  # tick until which a reviewer's word holds
         ("sources", np.int32),  # different reporters within the window

@@ -17,7 +17,7 @@ from rapo.gate.exposure import Exposure
 from rapo.gate.grow import Links, grown
 from rapo.gate.law import params_of, rates_of
 from rapo.gate.ledger import MOST, NOTHING, ROW, UNIT, Ledger, Rows
-from rapo.gate.steps import advance, clear, serve, wake
+from rapo.gate.steps import advance, clear, forgets, serve, wake
 
 __all__ = ["MOST", "ROW", "UNIT", "Change", "Fields", "Fold", "Rows", "Vouch"]
 
@@ -85,6 +85,8 @@ class Fold:
         """Slots that time alone changes."""
         self._new: list[Slots] = []
         """Slots with rows that have not counted."""
+        self._forget: dict[int, list[Slots]] = {}
+        """By tick, slots whose agreement expires then; they may be there in vain."""
         self._vouched = Links(), np.zeros(0, np.int64), np.zeros(0, np.int64)
 
     @property
@@ -125,7 +127,8 @@ class Fold:
     def run(self, until: int) -> None:
         """Go on to the tick `until`; everything due by then has been taken in."""
         if until > self.tick:
-            slots = np.unique(np.concatenate([self.live, *self._new]))
+            over = [s for t in list(self._forget) if t <= until for s in self._forget.pop(t)]
+            slots = np.unique(np.concatenate([self.live, *self._new, *over]))
             self._new = []
             self.tick = until
             self._advance(slots, until, self.f, self._book(), self.free, len(self.changes) - 1)
@@ -194,6 +197,7 @@ class Fold:
             start = end
         self.vouches, self._vouched = vouches, self._linked(vouches)
         self._room()
+        self._remind(np.arange(ledger.slots, dtype=np.int32))
 
     def all_again(self) -> None:
         """Fold every region again."""
@@ -362,8 +366,16 @@ class Fold:
         """Show what became of cells."""
         regions, G, H, psi = self._fields(slots, self.f, self.config)
         self.G[regions], self.H[regions], self.psi[regions] = G, H, psi
-        still = self.live[~np.isin(self.live, slots)]
-        self.live = np.concatenate((still, slots[self.f.cells["live"][slots]]))
+        live = np.flatnonzero(self.f.cells["live"][: self.ledger.slots])
+        self.live = live.astype(np.int32)
+        self._remind(slots)
+
+    def _remind(self, slots: Slots) -> None:
+        """Note when agreement on cells expires."""
+        ticks = np.zeros(slots.size, np.int64)
+        forgets(slots, self.f, self._book(), self.config.confirm_ticks, ticks)
+        for tick in np.unique(ticks[ticks > 0]).tolist():
+            self._forget.setdefault(tick, []).append(slots[ticks == tick])
 
 
 def _numbered(names: dict[str, int], topics: Mapping[int, str | None]) -> dict[int, int]:

@@ -43,8 +43,6 @@ class Params(NamedTuple):
     """Rate, net of its uncertainty, whose harm in every tick would hold the trace at tau."""
     part: float
     """Of the reports that reach `goal`, what one reporter may count for."""
-    quiet: float
-    """A reporter with at most this mass is within the bound whatever the exposure."""
     min_sources: int
     min_signals: int
     window: int
@@ -58,15 +56,12 @@ def params_of(config: GateConfig) -> Params:
     p = config.params
     steady = p.tau * p.lam / p.alpha if p.alpha > 0 else inf
     goal = config.base_rate + config.scale * min(1.0, steady)
-    prior = max((config.base_rate, *config.base_rates.values()))
-    least = enough(config.shrinkage, prior, config.shrinkage, config.z, goal)
     # fewer than k reporters stay short of it, and k of them do not
     part = 1 / (config.min_sources - 0.5)
-    quiet = least * part if config.min_sources > 1 else inf
     return Params(
         1 - p.lam, p.alpha, p.delta, p.eta, p.tau, p.w_G, p.w_H, p.psi_min,
         config.unconfirmed_floor, float(2.0 ** (-1 / config.half_life)), config.base_rate,
-        config.shrinkage, config.z, config.scale, goal, part, quiet, config.min_sources,
+        config.shrinkage, config.z, config.scale, goal, part, config.min_sources,
         config.min_signals, config.confirm_ticks, config.scar_ticks or 0,
     )  # fmt: skip
 

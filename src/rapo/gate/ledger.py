@@ -209,6 +209,12 @@ class Ledger:
                     first = end
         return taken, np.unique(self.rows["region"][taken != self.taken])
 
+    def first_rows(self) -> Whole:
+        """Place of the first row of each pair with a reporter."""
+        places = np.zeros(len(self._by_source), np.int64)
+        places[self.rows["by_source"][::-1]] = np.arange(self._size)[::-1]
+        return places
+
     def roll_back(self, gone: npt.NDArray[np.bool_], taken: Whole) -> None:
         """Let the rows count as `without` found."""
         self.rows["rolled_back"] = gone

@@ -102,11 +102,13 @@ def rows_of(fold: Fold, region: int) -> npt.NDArray[np.int64]:
 
 def traces_by_source(fold: Fold, sources: int) -> Real:
     """Of all traces, what falls to each reporter by their share in memory, (sources,)."""
-    rows = fold.ledger.rows
-    numbers, at = np.unique(rows["by_source"], return_index=True)
-    region, source = rows["region"][at], rows["source"][at]
-    pair, cell = fold.f.pairs[numbers], fold.f.cells[fold.ledger.slot_of[region]]
+    at, pair = fold.ledger.first_rows(), fold.f.pairs[: fold.ledger.pairs[0]]
+    source, slot = (
+        fold.ledger.rows["source"][at],
+        fold.ledger.slot_of[fold.ledger.rows["region"][at]],
+    )
+    tick, S, G = (fold.f.cells[name][slot] for name in ("tick", "S", "G"))
     fade = 2.0 ** (-1 / fold.config.half_life)
-    mass = pair["mass"] * fade ** (cell["tick"] - pair["tick"])
-    share = np.divide(mass, cell["S"], out=np.zeros(mass.size), where=cell["S"] > 0)
-    return np.asarray(np.bincount(source, share * cell["G"], sources), np.float64)
+    mass = pair["mass"] * fade ** (tick - pair["tick"])
+    share = np.divide(mass, S, out=np.zeros(mass.size), where=S > 0)
+    return np.asarray(np.bincount(source, share * G, sources), np.float64)

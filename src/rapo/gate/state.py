@@ -300,7 +300,8 @@ class State:
         # the bound on what is served is today's psi_min, which may have risen since an override
         least = self.config.params.psi_min if psi_min is None else psi_min
         served = psi.copy()
-        for i, region in enumerate(regions.tolist()):
+        by_hand = np.flatnonzero(np.isin(regions, [*self.allowed, *self.overrides]))
+        for i, region in zip(by_hand.tolist(), regions[by_hand].tolist(), strict=True):
             if region in self.allowed:
                 served[i] = 1.0
             override = self.overrides.get(region)

@@ -18,6 +18,8 @@ from rapo.gate.ledger import MOST, UNIT
 
 BITS = 59
 """Of the whole numbers in which loud reporters are added up, whatever their order."""
+SLACK = 1.01
+"""By which factor the bound of reporters may be above the one that is held."""
 VANISHED = 1e-30
 """Reports in memory below this are none."""
 
@@ -113,10 +115,7 @@ def _take_rows(cell: Any, tick: int, due: int, book: Any, f: Any, p: Any) -> Non
             elif pair.mass > cell.bound:
                 pair.loud = True
                 louder += np.int64(np.rint(pair.mass * grain))
-                cell.least = min(cell.least, pair.mass) if cell.loud > 0 else pair.mass
                 cell.loud += 1
-            else:
-                cell.most = max(cell.most, pair.mass)
         item = book.next_row[item - 1]
     cell.L += louder / grain
 
@@ -130,7 +129,7 @@ def _grain(S: float) -> float:
 @inlined
 def _tell_apart(cell: Any, slot: int, tick: int, bound: float, book: Any, f: Any, p: Any) -> None:
     """Look at all reporters of a region: who is beyond the bound?"""
-    total, least, most, loud = np.int64(0), np.inf, 0.0, 0
+    total, loud = np.int64(0), 0
     grain = _grain(cell.S)
     item = book.first_pair[slot]
     while item > 0:
@@ -142,11 +141,8 @@ def _tell_apart(cell: Any, slot: int, tick: int, bound: float, book: Any, f: Any
         if pair.loud:
             loud += 1
             total += np.int64(np.rint(pair.mass * grain))
-            least = min(least, pair.mass)
-        else:
-            most = max(most, pair.mass)
         item = book.next_pair[item - 1]
-    cell.L, cell.least, cell.most, cell.loud = total / grain, least, most, loud
+    cell.L, cell.loud, cell.bound = total / grain, loud, bound
 
 
 @inlined
@@ -155,16 +151,14 @@ def _bounded(cell: Any, slot: int, tick: int, prior: float, book: Any, f: Any, p
 
     With k reporters needed, each counts for at most 1/(k - 1/2) of what holds the trace at its
     threshold: what carries a region over it must come from k of them, however long ago and however
-    faintly others agreed.
+    faintly others agreed. The bound is held a little low: it decays as reports do, so that who is
+    beyond it stays so, and is set anew when it has become too low.
     """
-    if cell.loud == 0 and cell.most <= p.quiet:
-        return cell.S
     n = cell.E + p.shrinkage
     bound = enough(n, prior, p.shrinkage, p.z, p.goal) * p.part
-    if cell.most > bound or (cell.loud > 0 and cell.least <= bound):
+    if bound > cell.bound * SLACK or bound < cell.bound:
         _tell_apart(cell, slot, tick, bound, book, f, p)
-    cell.bound = bound
-    return max(cell.S - cell.L + cell.loud * bound, 0.0) if cell.loud > 0 else cell.S
+    return max(cell.S - cell.L + cell.loud * cell.bound, 0.0) if cell.loud > 0 else cell.S
 
 
 @inlined
@@ -176,7 +170,7 @@ def _step(
     passed = tick - cell.tick
     fade = p.fade if passed == 1 else p.fade ** float(passed)
     cell.S = cell.S * fade if cell.S * fade > VANISHED else 0.0
-    cell.L, cell.least, cell.most = cell.L * fade, cell.least * fade, cell.most * fade
+    cell.L, cell.bound = cell.L * fade, cell.bound * fade
     _expose(cell, slot, tick, passed, book, p.fade)
     _take_vouches(cell, slot, tick, book)
     _expire(cell, slot, tick - p.window, book, f)
@@ -200,7 +194,7 @@ def _step(
         cell.H = 0.0
     cell.G = next_trace(cell.G, p.alpha * harm, p.keep)
     ages = cell.H > 0 and (p.delta < 1 or p.lifetime > 0)
-    cell.live = could > 0 or cell.G > 0 or cell.sources > 0 or ages
+    cell.live = could > 0 or cell.G > 0 or ages
     cell.tick = tick
     if tick >= first:
         at = course[tick - first]
@@ -259,6 +253,18 @@ def advance(
         if first <= until and cell.tick > 0:
             _rest(cell, until, p, course, first)
         _take_vouches(cell, slot, until + 1, book)
+        _expire(cell, slot, until - p.window, book, f)
+
+
+@kernel
+def forgets(slots: Any, f: Any, book: Any, window: int, ticks: Any) -> None:
+    """When agreement on cells that time does not change otherwise expires next; 0 for never."""
+    for i in range(slots.size):
+        cell = f.cells[slots[i]]
+        ticks[i] = 0
+        if cell.sources > 0 and not cell.live:
+            item = _after(cell.trail, slots[i], book.first_row, book.next_row)
+            ticks[i] = book.rows[item - 1].tick + window
 
 
 @kernel
@@ -278,7 +284,6 @@ def wake(slots: Any, tick: int, f: Any, book: Any, before: Any) -> None:
             cell.tick = tick
         cell.live = True
         _tell_apart(cell, slot, tick, 0.0, book, f, before)
-        cell.bound = 0.0
 
 
 @kernel
@@ -298,7 +303,7 @@ def clear(slots: Any, f: Any, book: Any) -> None:
             item = book.next_pair[item - 1]
         cell.tick, cell.row, cell.trail, cell.brk, cell.vouch, cell.loud = 0, 0, 0, 0, 0, 0
         cell.S, cell.E, cell.G, cell.H = 0.0, 0.0, 0.0, 0.0
-        cell.L, cell.least, cell.most, cell.bound = 0.0, 0.0, 0.0, 0.0
+        cell.L, cell.bound = 0.0, 0.0
         cell.grown, cell.confirmed_until, cell.sources, cell.signals = 0, 0, 0, 0
         cell.live = False
         cell.heard = False
