@@ -97,6 +97,25 @@ def test_questions_hold_up_neither_decisions_nor_reports_nor_each_other_for_ever
         assert found["psi"] == 1 and beside.child.process is process
 
 
+def test_who_waits_for_a_turn_waits_no_longer_than_it_said(beside: AuditProcess) -> None:
+    beside.ask_waiting(questions.bias)
+    process = beside.child.process
+    assert process is not None
+    os.kill(process.pid, signal.SIGSTOP)
+    found: list[Any] = []
+    asking = threading.Thread(target=lambda: found.append(beside.ask_waiting(questions.queue)))
+    asking.start()
+    try:
+        while beside.child._turn.acquire(blocking=False):  # until the other has its turn
+            beside.child._turn.release()
+        with pytest.raises(TimeoutError):
+            beside.child.ask(questions.bias, (), 0, 0.1)
+    finally:
+        os.kill(process.pid, signal.SIGCONT)
+    asking.join(60)
+    assert len(found) == 1
+
+
 def test_verification_folds_in_a_process_of_its_own(
     service: Any, beside: AuditProcess, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -174,6 +174,10 @@ def test_health_says_when_the_clock_had_run_ahead(service: Any) -> None:
     assert 3500 < health.json()["seconds_ahead"] <= 3600
     text = service.client.get("/metrics").text
     assert "rapo_gate_up 1.0" in text and "rapo_gate_clock_ahead_seconds 3" in text
+    with TestClient(make_app(service.gate, Keys.of(service.keys))) as page:
+        token = page.get("/login").text.partition('name="token" value="')[2].partition('"')[0]
+        entered = page.post("/login", data={"token": token, "key": service.keys["review"]})
+        assert entered.status_code == 200 and "Ahead of the clock" in entered.text
     service.now += 3600
     assert service.client.get("/healthz").json()["status"] == "ok"
 

@@ -67,7 +67,7 @@ MostEvents = Annotated[
 DryRun = Annotated[Flag, Query(description="Only show what would change; needs no reason.")]
 
 
-def _caller(request: Request) -> Caller:
+async def _caller(request: Request) -> Caller:  # async: FastAPI would give it a thread
     found: Caller = request.state.caller
     return found
 

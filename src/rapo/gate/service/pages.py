@@ -220,7 +220,7 @@ class Pages:
     def find(self, visit: Visit) -> Response:
         """Go to the region or the decision of an id, else to the regions that have it in them."""
         words = visit.one("q")
-        same = self.gate.read(lambda s: [r for r in s.regions.names if str(r) == words])
+        same = self.ask(questions.named, words)
         if len(same) == 1:
             return redirect(f"/region?{region_query(same[0])}")
         if words and decision_key(words) in self.gate.store.find([decision_key(words)]):

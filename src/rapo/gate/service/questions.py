@@ -29,18 +29,29 @@ _WINDOW = 5000
 """Positions read at a time."""
 
 
+def named(gate: Gate, word: str) -> list[Region]:
+    """The regions that are written like a word: a string, then an integer, or none."""
+    return gate.read(lambda state: _written_like(state.regions, word))  # type: ignore[no-any-return]
+
+
+def _written_like(known: Any, word: str) -> list[Region]:
+    found: list[Region] = [word] if word in known else []
+    digits = word.removeprefix("-")
+    if digits.isascii() and digits.isdecimal() and len(digits) < 20 and int(word) in known:
+        found.append(int(word))
+    return found
+
+
 def region_named(known: Any, word: str) -> Region:
     """The region that a word of a path names: a string first, then an integer.
 
     Raises:
         LookupError: no decision ever had either.
     """
-    if word in known:
-        return word
-    digits = word.removeprefix("-")
-    if digits.isascii() and digits.isdecimal() and len(digits) < 20 and int(word) in known:
-        return int(word)
-    raise LookupError(f"region {word!r:.80} is not known: no decision ever had it")
+    found = _written_like(known, word)
+    if not found:
+        raise LookupError(f"region {word!r:.80} is not known: no decision ever had it")
+    return found[0]
 
 
 def top(gate: Gate, most: int) -> Values:
