@@ -11,7 +11,7 @@ from typing import Any
 
 import psycopg
 
-_SLOWEST = 60.0
+_SLOWEST = 180.0
 """Seconds after which a start has failed; on a busy machine recovery takes its time."""
 
 

@@ -4,6 +4,9 @@ Real servers over HTTP, every decision with a request id, answered once it is du
 of replicas has a database of its own; whoever is not being measured is stopped, so rounds of all of
 them can take turns. The clients are one loop over raw sockets: bodies are made beforehand and
 answers are only counted, or the clients would be what is measured.
+
+Processor time of a decision is measured as well, since it hardly depends on what else the machine
+does: what replicas, database and clients take together says how many decisions its cores can carry.
 """
 
 from __future__ import annotations
@@ -33,8 +36,8 @@ from rapo.gate.service.auth import write_key_file
 
 TITLE = "Replicas of a gate on PostgreSQL: durable decisions a second"
 REPLICAS = (1, 2, 4)
-CONNECTIONS = 32
-"""Clients at once, over all replicas."""
+CONNECTIONS = 256
+"""Clients at once, over all replicas: enough that commits are shared and nobody is idle."""
 CANDIDATES, REGIONS = 500, 10_000
 WARM, SECONDS = 0.5, 2.0
 """Of one block; the first part is not counted."""
@@ -91,13 +94,18 @@ class Group:
         self._processes, self._clients = processes, clients
         self._next = time.time_ns()
 
+    def processor(self) -> float:
+        """Seconds of processor time that the replicas have used."""
+        return sum(_processor(process.pid)[0] for process in self._processes)
+
     def signal(self, number: int) -> None:
         """To every replica."""
         for process in self._processes:
             process.send_signal(number)
 
-    def block(self, seconds: float) -> float:
-        """Decisions per second, over a block of load."""
+    def block(self, seconds: float) -> tuple[float, int]:
+        """Decisions per second over a block of load, and how many there were in all."""
+        first = self._next
         self.signal(signal.SIGCONT)
         selector = selectors.DefaultSelector()
         for client in self._clients:
@@ -120,7 +128,7 @@ class Group:
         selector.close()
         time.sleep(0.3)  # what they follow is followed; nobody is stopped with the lock in hand
         self.signal(signal.SIGSTOP)
-        return count / seconds
+        return count / seconds, self._next - first
 
     def _send(self, client: Client) -> None:
         self._next += 1
@@ -149,6 +157,22 @@ def replicas(count: int, address: str, folder: Path) -> Iterator[Group]:
         for process in processes:
             process.kill()
             process.wait()
+
+
+def _processor(process: int | str) -> tuple[float, int]:
+    """Seconds of processor time that a process has used, and its parent; Linux."""
+    try:
+        words = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return 0.0, 0
+    return (int(words[11]) + int(words[12])) / os.sysconf("SC_CLK_TCK"), int(words[1])
+
+
+def _database(folder: Path) -> float:
+    """Seconds of processor time of the database's processes."""
+    first = int((folder / "pg" / "postmaster.pid").read_text().split()[0])
+    found = [_processor(name) for name in os.listdir("/proc") if name.isdecimal()]
+    return sum(seconds for seconds, parent in found if parent == first)
 
 
 def _port(process: subprocess.Popen[str]) -> int:
@@ -197,11 +221,29 @@ def measure(effort: Effort) -> list[Row]:
             effort.progress(f"starting {count} of a group")
             groups[count] = stack.enter_context(replicas(count, server.new_database(), folder))
         rates: dict[int, list[float]] = {count: [] for count in REPLICAS}
+        costs: dict[int, list[tuple[float, ...]]] = {count: [] for count in REPLICAS}
         for i in range(effort.rounds):
             for count, group in groups.items():
                 effort.progress(f"{count} replicas, round {i + 1} of {effort.rounds}")
-                rates[count].append(group.block(SECONDS))
-    return _rows(rates)
+                before = group.processor(), _database(folder), time.process_time()
+                rate, made = group.block(SECONDS)
+                after = group.processor(), _database(folder), time.process_time()
+                rates[count].append(rate)
+                taken = zip(before, after, strict=True)
+                costs[count].append(tuple(1000 * (b - a) / made for a, b in taken))
+    return [*_rows(rates), *_cost_rows(costs)]
+
+
+def _cost_rows(costs: dict[int, list[tuple[float, ...]]]) -> list[Row]:
+    rows = []
+    for count, blocks in costs.items():
+        replica, database, client = (
+            statistics.median(column) for column in zip(*blocks, strict=True)
+        )
+        told = f"replicas {replica:.2f}, database {database:.2f}, clients {client:.2f} ms"
+        figure = f"processor time of a decision, {count} replicas"
+        rows.append(Row(figure, replica + database + client, "ms", "processor time", note=told))
+    return rows
 
 
 def _rows(rates: dict[int, list[float]]) -> list[Row]:

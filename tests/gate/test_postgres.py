@@ -256,7 +256,7 @@ def test_what_is_wrong_with_an_address_or_a_database(server: Server, address: st
     PostgresStore(address).close()
     with psycopg.connect(address, autocommit=True) as connection:
         connection.execute("UPDATE rapo_gate.about SET schema_version = 7")
-        with pytest.raises(ValueError, match="has schema 7, this version of rapo reads 1"):
+        with pytest.raises(ValueError, match="has schema 7, this version of rapo reads 2"):
             PostgresStore(address)
         connection.execute("DROP TABLE rapo_gate.about")
         with pytest.raises(ValueError, match="of something else, not a gate"):

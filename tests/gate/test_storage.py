@@ -277,10 +277,10 @@ def test_verify_does_not_hold_the_gate_up(make: Make, monkeypatch: pytest.Monkey
     gate = platform.gate
     read, folding, go_on = gate.store.read, threading.Event(), threading.Event()
 
-    def slow_read(*args: Any) -> Any:
+    def slow_read(*args: Any, **more: Any) -> Any:
         folding.set()
         assert go_on.wait(20)
-        return read(*args)
+        return read(*args, **more)
 
     found: dict[str, Any] = {}
     monkeypatch.setattr(gate.store, "read", slow_read)
