@@ -1,6 +1,6 @@
 """The offline law: equal to the law written out plainly, and to the gate's own fold."""
 
-from dataclasses import fields
+from dataclasses import fields, replace
 
 import numpy as np
 import pytest
@@ -83,7 +83,7 @@ def stream(seed, ticks=200, regions=4):
     {}, {"min_sources": 1, "min_signals": 1}, {"scar_ticks": 20}, {"z": 0.0, "confirm_ticks": 5},
 ], ids=str)  # fmt: skip
 def test_the_course_is_the_law_written_out(change, held):
-    law = Law(**{**{f.name: getattr(LAW, f.name) for f in fields(LAW)}, **change})
+    law = replace(LAW, **change)
     scarred = 0
     for seed in range(4):
         seen, said = stream(seed)
@@ -136,11 +136,14 @@ HAS_THE_LAW = "base_rate" in {f.name for f in fields(GateConfig)}
 
 
 @pytest.mark.skipif(not HAS_THE_LAW, reason="this gate's fold does not have the law of excess yet")
-def test_the_gates_own_fold_agrees(tmp_path):
+@pytest.mark.parametrize(("k", "rtol"), [(1, 1e-6), (3, 0.03)])
+def test_the_gates_own_fold_agrees(tmp_path, k, rtol):
+    # with k > 1 the fold holds its bound on reporters in steps; here it is exact in every tick
+    law = replace(LAW, min_sources=k)
     delay, ticks = 3, 120
     config = GateConfig(
         D=delay, D_max=1000, cap_source=1e6, max_harm=1.0,
-        **{f.name: getattr(LAW, f.name) for f in fields(LAW)},
+        **{f.name: getattr(law, f.name) for f in fields(law)},
     )  # fmt: skip
     seen, said = stream(3, ticks=ticks)
     seen = (seen[0], seen[1], np.minimum(seen[2], 4.0))
@@ -168,7 +171,7 @@ def test_the_gates_own_fold_agrees(tmp_path):
                 for i in np.flatnonzero(said[0] == t)
             ])  # fmt: skip
     where, when = np.array(asked).T
-    wanted = course(history, LAW, where, when)
+    wanted = course(history, law, where, when)
     for column, values in enumerate((wanted.G, wanted.H, wanted.psi)):
-        np.testing.assert_allclose(np.array(found)[:, column], values, rtol=1e-6, atol=1e-9)
+        np.testing.assert_allclose(np.array(found)[:, column], values, rtol=rtol, atol=rtol / 10)
     assert wanted.H.max() > 0
