@@ -31,7 +31,7 @@ def steady(rate: float, per_tick: float, ticks: int, config: GateConfig) -> Fold
 
 
 def test_being_busy_is_no_crime_and_no_shelter() -> None:
-    config = GateConfig(half_life=300.0, cap_source=1e6)
+    config = GateConfig(half_life=300.0, cap_source=1e6, z=1.0)
     G = [steady(0.2, per_tick, 1500, config).G[0] for per_tick in (1.0, 10.0, 1000.0)]
     assert G[0] > 0.75 * G[2] > 0
     assert G[1] == pytest.approx(G[2], rel=0.1)

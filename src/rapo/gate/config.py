@@ -16,6 +16,13 @@ from rapo.gate.events import checked_word
 FIXED = ("tick_seconds", "D", "D_max")
 """Settings that give logged ticks their meaning; a gate keeps the ones it was made with."""
 
+ACTING = FieldParams(
+    lam=0.1, alpha=0.1, tau=0.1, eta=0.002, delta=0.999984, w_G=1.0, w_H=2.0, psi_min=0.1
+)
+"""Fields that act out of the box at one minute a tick: with alpha = lambda a steady trace is the
+harm itself, tau is three times the base rate, a day at 5% reported scars down to psi 0.5, and a
+scar halves in 30 days."""
+
 LEAST_PSI_MIN = 1e-6
 """Below, the mass that passes may vanish in rounding."""
 
@@ -50,8 +57,9 @@ class GateConfig:
     ValueError: D_max must be >= D = 100, got 50
     """
 
-    params: FieldParams = field(default_factory=FieldParams)
-    """Constants of the fields; the paper's by default."""
+    params: FieldParams = ACTING
+    """Constants of the fields. A gate's ticks are minutes and its harm is a rate, so its defaults
+    are not the paper's: see `ACTING`."""
 
     tick_seconds: float = 60.0
     """Seconds of one tick, the paper's step."""
@@ -68,12 +76,12 @@ class GateConfig:
     base_rates: Mapping[str, float] = field(default_factory=dict)
     """What the rate of a region with this topic is taken to be before anything is known of it;
     `base_rate` for every other region. A topic alone must not be harm (see below)."""
-    half_life: float = 10_080.0
+    half_life: float = 4320.0
     """Ticks in which reports and exposures lose half of their weight."""
     shrinkage: float = 50.0
     """Exposures at the prior rate that every region is taken to have had: one report on one
     exposure is not a rate of 1."""
-    z: float = 1.0
+    z: float = 2.0
     """Standard deviations, >= 0, by which a rate must exceed the base rate to be harm."""
     scale: float = 0.2
     """Excess over the base rate that is harm 1; more is no more."""
@@ -173,7 +181,7 @@ class GateConfig:
             raise ValueError(f"unknown settings {unknown} of a gate; known are {known}")
         given = dict(values)
         if isinstance(given.get("params"), Mapping):
-            given["params"] = FieldParams.from_dict(given["params"])
+            given["params"] = FieldParams.from_dict({**ACTING.to_dict(), **given["params"]})
         return cls(**given)
 
     def digest(self) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from math import inf, sqrt
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +17,9 @@ import numpy.typing as npt
 from rapo.core.fields import psi_of
 from rapo.core.jit import inlined
 from rapo.gate.config import GateConfig
+
+if TYPE_CHECKING:
+    from rapo.gate.offline import Law
 
 
 class Params(NamedTuple):
@@ -51,8 +54,8 @@ class Params(NamedTuple):
     """Ticks after which a scar that does not grow expires; 0 for never."""
 
 
-def params_of(config: GateConfig) -> Params:
-    """Settings for kernels."""
+def params_of(config: GateConfig | Law) -> Params:
+    """Settings for kernels, of a gate or of the law alone."""
     p = config.params
     steady = p.tau * p.lam / p.alpha if p.alpha > 0 else inf
     goal = config.base_rate + config.scale * min(1.0, steady)

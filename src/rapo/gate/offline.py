@@ -7,15 +7,17 @@ are read at the ticks that are asked for. A test holds it against the gate's own
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from rapo.core.fields import next_scar, next_trace, psi_of
+from rapo.core.fields import next_scar, next_trace
 from rapo.core.jit import kernel
 from rapo.core.params import FieldParams
+from rapo.gate.law import enough, harm_of, params_of, psi_at
 
 Ints = npt.NDArray[np.int64]
 Reals = npt.NDArray[np.float64]
@@ -47,40 +49,8 @@ class Law:
     confirm_ticks: int = 10**9
     unconfirmed_floor: float = 0.9
     scar_ticks: int | None = None
-
-
-class _Numbers(NamedTuple):
-    """`Law` as a kernel takes it."""
-
-    g: float
-    K: float
-    b: float
-    z: float
-    scale: float
-    keep: float
-    alpha: float
-    eta: float
-    tau: float
-    delta: float
-    w_G: float
-    w_H: float
-    psi_min: float
-    floor: float
-    held: float
-    k: int
-    signals: int
-    window: int
-    lifetime: int
-
-
-def _numbers(law: Law, held: float) -> _Numbers:
-    p = law.params
-    return _Numbers(
-        2.0 ** (-1.0 / law.half_life), float(law.shrinkage), law.base_rate, law.z, law.scale,
-        1 - p.lam, p.alpha, p.eta, p.tau, p.delta, p.w_G, p.w_H, p.psi_min,
-        law.unconfirmed_floor, held, law.min_sources, law.min_signals, law.confirm_ticks,
-        law.scar_ticks or 0,
-    )  # fmt: skip
+    base_rates: Mapping[str, float] = field(default_factory=dict)
+    """None: regions have no topics here."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,7 +160,7 @@ def course(
     busiest = int(np.diff(history.said[0]).max()) if history.regions else 0
     _walk(
         *history.seen, *history.said, _places(where[order], history.regions), when[order],
-        _numbers(law, held), np.zeros(busiest), np.zeros((3, busiest), np.int64), out,
+        params_of(law), held, np.zeros(busiest), np.zeros((3, busiest), np.int64), out,
     )  # fmt: skip
     found[:, order] = out
     return Course(*found)
@@ -199,8 +169,8 @@ def course(
 @kernel
 def _walk(
     seen_at: Any, seen_tick: Any, seen_count: Any, said_at: Any, said_tick: Any, said_amount: Any,
-    said_who: Any, said_kind: Any, ask_at: Any, ask_tick: Any, n: Any, mass: Any, last: Any,
-    out: Any,
+    said_who: Any, said_kind: Any, ask_at: Any, ask_tick: Any, p: Any, hold: float, mass: Any,
+    last: Any, out: Any,
 ) -> None:  # fmt: skip
     """Step every region that was reported from its first report to its last question."""
     for r in range(ask_at.size - 1):
@@ -217,42 +187,43 @@ def _walk(
         G, H, S, largest, harm, grown = 0.0, 0.0, 0.0, 0.0, 0.0, 0
         tick = said_tick[row] - 1
         while ask < asks:
-            if harm == 0.0 and G == 0.0 and (H == 0.0 or (n.delta == 1.0 and n.lifetime == 0)):
+            if harm == 0.0 and G == 0.0 and (H == 0.0 or (p.delta == 1.0 and p.lifetime == 0)):
                 until = ask_tick[ask] if row == rows else min(ask_tick[ask], said_tick[row])
-                fade = n.g ** float(until - 1 - tick)
+                fade = p.fade ** float(until - 1 - tick)
                 S, largest, tick = S * fade, largest * fade, until - 1
             tick += 1
-            S *= n.g
-            largest *= n.g
+            S *= p.fade
+            largest *= p.fade
             while x < seen_at[r + 1] and seen_tick[x] <= tick:
-                fade = n.g ** float(seen_tick[x] - seen_last)
+                fade = p.fade ** float(seen_tick[x] - seen_last)
                 seen, held, seen_last = seen * fade + seen_count[x], held * fade, seen_tick[x]
-                if held == 0.0 or abs(seen - held) > n.held * (held + n.K):
+                if held == 0.0 or abs(seen - held) > hold * (held + p.shrinkage):
                     held = seen
                 x += 1
-            while trail < row and said_tick[trail] <= tick - n.window:
+            while trail < row and said_tick[trail] <= tick - p.window:
                 sources -= _forget(last[1], said_who[trail], said_tick[trail])
                 kinds -= _forget(last[2], said_kind[trail], said_tick[trail])
                 trail += 1
             while row < rows and said_tick[row] == tick:
                 S += said_amount[row]
                 largest = max(largest, _heard(mass, last[0], said_who[row], said_amount[row],
-                                              tick, n.g))  # fmt: skip
+                                              tick, p.fade))  # fmt: skip
                 sources += _note(last[1], said_who[row], tick)
                 kinds += _note(last[2], said_kind[row], tick)
                 row += 1
-            E = held * n.g ** float(tick - seen_last)
-            harm = _harm(_bounded(S, E, largest, tick, mass[:most], last[0], n), E, n)
-            sure = sources >= n.k and kinds >= n.signals
-            H = next_scar(H, G, n.delta, n.eta if sure else 0.0, n.tau)
-            if sure and n.eta > 0 and n.tau < G:
+            E = held * p.fade ** float(tick - seen_last)
+            A = _bounded(S, E, largest, tick, mass[:most], last[0], p)
+            harm = harm_of(A, E, p.base, p)
+            sure = sources >= p.min_sources and kinds >= p.min_signals
+            H = next_scar(H, G, p.delta, p.eta if sure else 0.0, p.tau)
+            if sure and p.eta > 0 and p.tau < G:
                 grown = tick
-            if n.lifetime > 0 and H > 0 and tick - grown >= n.lifetime:
+            if p.lifetime > 0 and H > 0 and tick - grown >= p.lifetime:
                 H = 0.0
-            G = next_trace(G, n.alpha * harm, n.keep)
+            G = next_trace(G, p.alpha * harm, p.keep)
             while ask < asks and ask_tick[ask] == tick:
                 out[0, ask], out[1, ask], out[3, ask] = G, H, harm
-                out[2, ask] = _psi(G, H, sure, n)
+                out[2, ask] = psi_at(G, H, sure, p)
                 ask += 1
 
 
@@ -284,36 +255,15 @@ def _heard(mass: Any, when: Any, who: int, amount: float, tick: int, g: float) -
 
 
 @kernel
-def _harm(A: float, E: float, n: Any) -> float:
-    """Excess of the shrunk rate, less z deviations, over the base rate; in [0, 1]."""
-    rate = (A + n.K * n.b) / (E + n.K)
-    value = (rate - n.z * np.sqrt(rate / (E + n.K)) - n.b) / n.scale
-    return float(min(max(value, 0.0), 1.0))
-
-
-@kernel
-def _bounded(S: float, E: float, largest: float, tick: int, mass: Any, when: Any, n: Any) -> float:
+def _bounded(S: float, E: float, largest: float, tick: int, mass: Any, when: Any, p: Any) -> float:
     """Reports in memory, each reporter bounded: fewer than k do not bring harm to the threshold."""
-    if n.k < 2:
+    if p.min_sources < 2:
         return S
-    wanted = min(1.0, n.tau * (1 - n.keep) / n.alpha) if n.alpha > 0 else 1.0
-    m = n.b + n.scale * wanted
-    N = E + n.K
-    u = (n.z / np.sqrt(N) + np.sqrt(n.z * n.z / N + 4 * m)) / 2
-    most = max(N * u * u - n.K * n.b, 0.0) / (n.k - 0.5)
+    most = enough(E + p.shrinkage, p.base, p.shrinkage, p.z, p.goal) * p.part
     if largest <= most:
         return S
     total = 0.0
     for who in range(mass.size):
         if mass[who] > 0:
-            total += min(mass[who] * n.g ** float(tick - when[who]), most)
+            total += min(mass[who] * p.fade ** float(tick - when[who]), most)
     return total
-
-
-@kernel
-def _psi(G: float, H: float, sure: bool, n: Any) -> float:
-    """Psi; the trace of a region without agreement takes it down to the floor at most."""
-    value = psi_of(G, H, n.w_G, n.w_H, n.psi_min)
-    if not sure:
-        value = max(value, n.floor * psi_of(0.0, H, n.w_G, n.w_H, n.psi_min), n.psi_min)
-    return float(value)
