@@ -2,8 +2,8 @@
 
 Numba stamps a cached kernel with its own source file only. Ours inline scalar functions from
 other files (the field update, psi, the hash), so an edit or an upgrade there would be served from a
-stale cache. The stamp used here covers `core`, `cascade` and `scars`; kernels elsewhere inline
-nothing.
+stale cache. The stamp used here covers `core`, `cascade`, `scars` and the gate's law; other kernels
+inline nothing from elsewhere.
 
 The options leave out what nobody calls (C entry points, entry points of inlined functions) and what
 nobody needs (reference counts where no array is made): a third of the time to compile otherwise.
@@ -39,13 +39,15 @@ MOMENT = 0.5
 """Seconds of compiling in a process after which the user is told about it."""
 
 _PACKAGE = Path(__file__).resolve().parent.parent
-_FOLDERS_WITH_KERNELS = ("core", "cascade", "scars")
+_FILES_WITH_KERNELS = (
+    "core/**/*.py", "cascade/**/*.py", "scars/**/*.py", "gate/law.py", "gate/ledger.py",
+)  # fmt: skip
 
 
 @lru_cache(maxsize=1)
 def _stamp() -> tuple[tuple[str, float, int], ...]:
     """(relative name, mtime, size) of every Python file that may hold a kernel."""
-    files = sorted(f for folder in _FOLDERS_WITH_KERNELS for f in (_PACKAGE / folder).rglob("*.py"))
+    files = sorted(f for pattern in _FILES_WITH_KERNELS for f in _PACKAGE.glob(pattern))
     return tuple((str(f.relative_to(_PACKAGE)), f.stat().st_mtime, f.stat().st_size) for f in files)
 
 

@@ -66,10 +66,10 @@ def _override(state: State, data: dict[str, Any]) -> Foreseen:
     region = state.regions.number(data["region"])
     fields = state.fold.now(np.array([region]))
     found = _compared(state, fields)
-    if data["psi"] is None:
+    if data["psi"] is None or state.expired(data):
         psi = 1.0 if region in state.allowed else float(fields.psi[0])
     else:
-        psi = float(data["psi"])
+        psi = max(float(data["psi"]), state.config.params.psi_min)
     return found._replace(after=found.after._replace(psi=np.array([psi])))
 
 

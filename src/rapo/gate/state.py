@@ -125,7 +125,7 @@ class State:
             if tick in self.pending:
                 self._resolve(self.pending.pop(tick), tick, event.position)
         self.fold.run(until)
-        for region in [r for r, o in self.overrides.items() if self._expired(o)]:
+        for region in [r for r, o in self.overrides.items() if self.expired(o)]:
             del self.overrides[region]
         count = len(self.regions)
         floored = int((self.psi() <= self.config.params.psi_min).sum())
@@ -305,11 +305,12 @@ class State:
             if region in self.allowed:
                 served[i] = 1.0
             override = self.overrides.get(region)
-            if override is not None and not self._expired(override):
+            if override is not None and not self.expired(override):
                 served[i] = max(override["psi"], least)
         return served
 
-    def _expired(self, override: dict[str, Any]) -> bool:
+    def expired(self, override: dict[str, Any]) -> bool:
+        """Whether an override no longer holds."""
         end = override["expires_at"]
         return end is not None and self.tick * self.config.tick_seconds >= end
 
