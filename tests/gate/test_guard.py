@@ -143,6 +143,19 @@ def test_a_head_of_64_mb_is_refused_at_once(service: Any) -> None:
         made.close()
 
 
+def test_a_body_is_not_taken_for_a_head(service: Any) -> None:
+    with serving(service, head_bytes=1000) as port:
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+        key = {"Authorization": f"Bearer {service.keys['gate']}"}
+        body = json.dumps(service.halves) + " " * 200_000
+        for _ in range(3):
+            headers = {**key, "Content-Type": "application/json"}
+            connection.request("POST", "/v1/decisions", body, headers)
+            answer = connection.getresponse()
+            assert answer.status == 200 and answer.read()
+        connection.close()
+
+
 @pytest.mark.parametrize("trusted", [True, False])
 def test_a_proxy_is_believed_only_where_it_was_named(service: Any, trusted: bool) -> None:
     stream = StringIO()

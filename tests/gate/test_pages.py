@@ -220,6 +220,12 @@ def test_the_queue_and_the_reporters_are_narrowed_and_sorted(gate, client):
     assert len(rows(page)) == len(names) and escape(min(names)) in rows(page)[0]
     assert len(rows(client.get(f"/reporters?q={CAMPAIGN}").text)) == 1
     assert rows(client.get("/reporters?only=out").text) == []
+    middle = sorted(r["at"] for r in items)[len(items) // 2]
+    page = client.get(f"/queue?to={middle}").text
+    assert page.count('name="reports"') == sum(r["at"] < middle for r in items) < len(items)
+    last = max(r["last_at"] for r in who)
+    page = client.get(f"/reporters?from={last}").text
+    assert len(rows(page)) == sum(r["last_at"] >= last for r in who) < len(who)
 
 
 def test_titles_and_links_of_labels_are_shown(gate, client):

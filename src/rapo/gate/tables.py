@@ -51,10 +51,10 @@ def _cell(value: Any) -> str:
     return str(value)
 
 
-def effect_table(effect: Effect, what: str) -> Table:
+def effect_table(effect: Effect, what: str = "") -> Table:
     """The regions that an action changes, psi, G and H before and after."""
     return table(
-        f"{what}: {effect_words(effect)}",
+        f"{what} {effect_words(effect)}" if what else "",
         ("region", ">psi before", ">after", ">G before", ">after", ">H before", ">after"),
         [(c.region, *c.psi, *c.G, *c.H) for c in effect.regions[:MOST_ROWS]],
     )

@@ -38,11 +38,9 @@ def command_of(action: type[Action]) -> Callable[..., None]:
         if words["as_json"]:
             tables.print_json(tables.effect_values(effect))
             return
-        title = wanted.title()
+        typer.echo(f"{wanted.title()}: {tables.effect_words(effect)}")
         if effect.regions:
-            tables.show(tables.effect_table(effect, title))
-        else:
-            typer.echo(f"{title}: {tables.effect_words(effect)}")
+            tables.show(tables.effect_table(effect))
         typer.echo("a dry run: nothing was done" if effect.dry_run else f"event {effect.event}")
 
     command.__name__ = action.name

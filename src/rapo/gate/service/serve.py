@@ -202,6 +202,8 @@ class GuardedProtocol(HttpToolsProtocol):
         self.address = self.client[0] if self.client else "unknown"
         self._head: int | None = 0
         """Bytes of a head that has not ended; None while a body comes."""
+        self._ended = 0
+        """Messages that have ended."""
         self._timer: asyncio.TimerHandle | None = None
         self._begin_timer()
         self.guard.admit(self)
@@ -216,8 +218,10 @@ class GuardedProtocol(HttpToolsProtocol):
         """Something came; it may be less than a head, or more."""
         if self._timer is None and self._head is not None:
             self._begin_timer()
+        ended = self._ended
         super().data_received(data)
-        if self._head is not None and not self.transport.is_closing():
+        # What came with the end of a message is of that message, as far as anybody can tell.
+        if self._head is not None and ended == self._ended and not self.transport.is_closing():
             self._head += len(data)
             if self._head > self.guard.head_bytes:
                 self.transport.write(_TOO_LARGE)
@@ -233,6 +237,7 @@ class GuardedProtocol(HttpToolsProtocol):
     def on_message_complete(self) -> None:
         """The body has ended: the next head may come."""
         self._head = 0
+        self._ended += 1
         self._end_timer()
         super().on_message_complete()
 
