@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -30,6 +31,9 @@ _GRACE = 2.0
 MOST_READERS = 4
 """Sessions that reads share."""
 _CAN_GIVE_UP = "timeout" in signature(psycopg.Connection.wait).parameters  # from 3.3 on
+
+# A lost connection is told by the error that we raise; its remark is for those who have a log.
+logging.getLogger("psycopg").addHandler(logging.NullHandler())
 
 T = TypeVar("T")
 
