@@ -10,6 +10,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from rapo.gate.config import GateConfig
+
 CELL = np.dtype(
     [
         ("tick", np.int64),  # last one that was stepped
@@ -77,3 +79,29 @@ class Book(NamedTuple):
     vouch_until: npt.NDArray[np.int64]
     first_vouch: npt.NDArray[np.int64]
     next_vouch: npt.NDArray[np.int64]
+
+
+class Change(NamedTuple):
+    """Settings in force from the tick after `tick` on."""
+
+    tick: int
+    config: GateConfig
+
+
+class Vouch(NamedTuple):
+    """A reviewer's word for a region, from the tick after `tick` up to `until`."""
+
+    tick: int
+    region: int
+    until: int
+    report: int = 0
+    """The report that was vouched for, 0 for the region itself; void once the report is gone."""
+
+
+class Fields(NamedTuple):
+    """Fields of some regions; arrays of one length."""
+
+    regions: npt.NDArray[np.int32]
+    G: npt.NDArray[np.float64]
+    H: npt.NDArray[np.float64]
+    psi: npt.NDArray[np.float64]

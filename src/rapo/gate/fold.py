@@ -5,17 +5,17 @@ No closed form is used: every tick in which something can change is the paper's 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from rapo.gate.cells import CELL, COURSE, PAIR, Book, Cells
+from rapo.gate.cells import CELL, COURSE, PAIR, Book, Cells, Change, Fields, Vouch
 from rapo.gate.config import GateConfig
 from rapo.gate.exposure import Exposure
 from rapo.gate.grow import Links, grown
-from rapo.gate.law import params_of, rates_of
+from rapo.gate.law import numbered, params_of, rates_of
 from rapo.gate.ledger import MOST, NOTHING, ROW, UNIT, Ledger, Rows
 from rapo.gate.steps import advance, clear, forgets, serve, wake
 
@@ -23,35 +23,8 @@ __all__ = ["MOST", "ROW", "UNIT", "Change", "Fields", "Fold", "Rows", "Vouch"]
 
 FAR = 2**62
 """A tick that does not come."""
-
 Slots = npt.NDArray[np.int32]
 Real = npt.NDArray[np.float64]
-
-
-class Change(NamedTuple):
-    """Settings in force from the tick after `tick` on."""
-
-    tick: int
-    config: GateConfig
-
-
-class Vouch(NamedTuple):
-    """A reviewer's word for a region, from the tick after `tick` up to `until`."""
-
-    tick: int
-    region: int
-    until: int
-    report: int = 0
-    """The report that was vouched for, 0 for the region itself; void once the report is gone."""
-
-
-class Fields(NamedTuple):
-    """Fields of some regions; arrays of one length."""
-
-    regions: npt.NDArray[np.int32]
-    G: Real
-    H: Real
-    psi: Real
 
 
 class Fold:
@@ -164,7 +137,7 @@ class Fold:
 
     def label(self, topics: dict[int, str | None]) -> npt.NDArray[np.int32]:
         """Give regions topics; returns those that must be folded `again` for that."""
-        numbers = _numbered(self.topics, topics)
+        numbers = numbered(self.topics, topics)
         rates = [rates_of(change.config, self.topics) for change in self.changes]
         moved = []
         for region, now in numbers.items():
@@ -236,7 +209,7 @@ class Fold:
         """
         slots, names = self.ledger.slots_of(regions), dict(self.topics)
         f = self._fresh(slots)
-        for region, topic in _numbered(names, topics or {}).items():
+        for region, topic in numbered(names, topics or {}).items():
             if self.ledger.slot(region) != NOTHING:
                 f.cells["topic"][self.ledger.slot(region)] = topic
         kept = self.free if free is None else np.full(self.free.size, free)
@@ -272,8 +245,8 @@ class Fold:
 
     def conductance(self, config: GateConfig | None = None) -> tuple[Real, npt.NDArray[np.bool_]]:
         """Psi of every region, and whether it is confirmed, by the settings in force or others."""
-        everyone = np.arange(self.ledger.slots, dtype=np.int32)
         psi, sure = np.ones(self.G.size), np.zeros(self.G.size, np.bool_)
+        everyone = np.arange(self.ledger.slots, dtype=np.int32)
         found = np.ones(everyone.size), np.zeros(everyone.size, np.bool_)
         serve(everyone, self.tick, self.f, params_of(config or self.config), *found)
         psi[self.ledger.regions], sure[self.ledger.regions] = found
@@ -366,8 +339,7 @@ class Fold:
         """Show what became of cells."""
         regions, G, H, psi = self._fields(slots, self.f, self.config)
         self.G[regions], self.H[regions], self.psi[regions] = G, H, psi
-        live = np.flatnonzero(self.f.cells["live"][: self.ledger.slots])
-        self.live = live.astype(np.int32)
+        self.live = np.flatnonzero(self.f.cells["live"][: self.ledger.slots]).astype(np.int32)
         self._remind(slots)
 
     def _remind(self, slots: Slots) -> None:
@@ -376,11 +348,3 @@ class Fold:
         forgets(slots, self.f, self._book(), self.config.confirm_ticks, ticks)
         for tick in np.unique(ticks[ticks > 0]).tolist():
             self._forget.setdefault(tick, []).append(slots[ticks == tick])
-
-
-def _numbered(names: dict[str, int], topics: Mapping[int, str | None]) -> dict[int, int]:
-    """Number of each region's topic, 0 for none; new names are added."""
-    return {
-        region: 0 if topic is None else names.setdefault(topic, len(names) + 1)
-        for region, topic in topics.items()
-    }

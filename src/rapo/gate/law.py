@@ -7,7 +7,7 @@ is known to within `sd = sqrt(r / (E + K))`; harm is `(r - z sd - b) / scale`, c
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from math import inf, sqrt
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -73,6 +73,14 @@ def rates_of(config: GateConfig, topics: Iterable[str]) -> npt.NDArray[np.float6
     """Prior rate of regions without a topic, then of each topic."""
     base = config.base_rate
     return np.array([base, *(config.base_rates.get(t, base) for t in topics)])
+
+
+def numbered(names: dict[str, int], topics: Mapping[int, str | None]) -> dict[int, int]:
+    """Number of each region's topic, 0 for none; new names are added."""
+    return {
+        region: 0 if topic is None else names.setdefault(topic, len(names) + 1)
+        for region, topic in topics.items()
+    }
 
 
 @inlined
