@@ -20,7 +20,7 @@ from rapo.gate.store import open_store
 NAME = "Jörg Müller-17"
 REASON = "asked to be forgotten"
 CONFIG = GateConfig(
-    tick_seconds=60.0, D=2, D_max=20, prior_exposures=1.0, confirm_ticks=30,
+    tick_seconds=60.0, D=2, D_max=20, confirm_ticks=30,
     params=FieldParams(alpha=2.0, eta=0.2),
 )  # fmt: skip
 
