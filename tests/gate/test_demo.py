@@ -46,7 +46,7 @@ def test_the_harmful_creator_does_not_come_back_in_full(told):
     assert proposed[phase == "return"].mean() == pytest.approx(proposed[phase == "exposure"].mean())
     assert served[phase == "return"].mean() < 0.35 * proposed[phase == "return"].mean()
     assert served[phase == "return"][0] < served[phase == "exposure"][0]
-    assert fields[HARMFUL].H > 0.3
+    assert fields[HARMFUL].H > 0.1
 
 
 def test_nobody_else_is_buried_and_one_liar_achieves_no_scar(told):

@@ -80,7 +80,7 @@ def test_many_stops_are_one() -> None:
     """Where ticks are grouped does not matter, nor does a pause in which nothing lives."""
     rng = np.random.default_rng(3)
     config = GateConfig(min_sources=1, min_signals=1, confirm_ticks=3, half_life=2.0, shrinkage=1.0,
-                        params=FieldParams(lam=1.0, tau=0.0, alpha=3.0))  # fmt: skip
+                        z=1.0, params=FieldParams(lam=1.0, tau=0.0, alpha=3.0))  # fmt: skip
     rows, shown = made_up(rng, 4, 50, 12), exposed(rng, 4, 50)
     whole = play(new_fold(4, config), rows, shown, START + 60)
     stops = tuple(range(START, START + 61))

@@ -120,7 +120,7 @@ def test_a_store_that_fails_is_never_acknowledged(
     service.post("/v1/decisions", service.halves)
     position = service.gate.store.last()
 
-    def fail() -> Any:
+    def fail(*_: Any) -> Any:
         raise StoreError(f"{service.gate.store.address}: disk I/O error")
 
     monkeypatch.setattr(service.gate.store, "appending", fail)

@@ -22,7 +22,12 @@ from rapo.gate.ledger import ROW, UNIT
 
 REGIONS, SOURCES, TICKS = 60, 25, 120
 CONFIG = GateConfig(
-    D=2, cap_source=1.5, min_sources=2, params=FieldParams(alpha=2.0, eta=0.2, tau=0.05)
+    D=2,
+    cap_source=1.5,
+    min_sources=2,
+    half_life=10_080.0,
+    z=1.0,
+    params=FieldParams(alpha=2.0, eta=0.2, tau=0.05),
 )
 NO_CAP = replace(CONFIG, cap_source=1e6)
 """Of a shard: its rows are capped."""
