@@ -218,7 +218,7 @@ def test_dropped_bodies_leave_fields_keys_and_what_people_did(lived: Lived, tmp_
     assert beginning(lived.gate.store).field_hash() == done.fields
     assert waits.status in ("accepted", "review")
     # Without its newest snapshot it opens from the point, and goes on as before.
-    lived.gate.store.save_snapshot(10**9, b"damaged", lived.gate._state.ledger.rows[:0], 0)
+    lived.gate.store.save_snapshot(10**9, b"damaged", lived.gate.engine.state.ledger.rows[:0], 0)
     lived.gate._snapshot_at, lived.gate._broken = 10**9, "no snapshot, please"
     lived.gate.close()
     with pytest.warns(UserWarning, match="cannot be read"):
