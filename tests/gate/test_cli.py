@@ -7,6 +7,7 @@ import shutil
 import sys
 import time
 import warnings
+from pathlib import Path
 
 import pytest
 
@@ -409,3 +410,46 @@ def test_serve_hands_over_what_it_was_given(ok, db, monkeypatch):
     ((address, keys, host, port, more),) = asked
     assert (address, str(keys), host, port) == (str(db), "keys.toml", "127.0.0.1", 9000)
     assert more["metrics_need_key"] and list(more["trust_proxy"]) == ["10.0.0.1", "10.0.0.2"]
+
+
+# What the log keeps
+
+
+def test_a_reporter_is_erased_and_the_fields_stay(db, ok, rapo):
+    before = json.loads(ok("verify", "--db", db, "--json"))["fields"]
+    code, _, err = rapo("erase", "--db", db, "--source", "nobody", "--reason", "asked")
+    assert code == 2 and "nobody" in err
+    words = ("erase", "--db", db, "--source", "ann", "--reason", "asked", "--json")
+    done = json.loads(ok(*words))
+    assert done["events"] > 0 and done["fields"] == before
+    assert json.loads(ok("verify", "--db", db, "--json"))["fields"] == before
+    names = {r["source"] for r in json.loads(ok("audit", "reporters", "--db", db, "--json"))}
+    assert done["pseudonym"] in names and "ann" not in names
+
+
+def test_only_what_cannot_be_reported_any_more_is_dropped(db, rapo):
+    words = ("compact", "--db", db, "--reason", "old")
+    code, _, err = rapo(*words, "--before", "1m")
+    assert code == 2 and "D_max" in err
+    code, _, err = rapo(*words, "--before", "900d")
+    assert code == 2 and "nothing is left to drop" in err
+
+
+def test_a_log_of_the_first_format_is_copied(tmp_path, ok, rapo):
+    old = shutil.copy(Path(__file__).parent / "data" / "first_format.db", tmp_path / "old.db")
+    code, _, err = rapo("status", "--db", old)
+    assert code == 2 and "rapo gate migrate" in err
+    settings = tmp_path / "new.toml"
+    settings.write_text("base_rate = 0.02\n")
+    new = tmp_path / "new.db"
+    words = ("migrate", "--db", old, "--out", new, "--config", settings, "--json")
+    assert json.loads(ok(*words))["events"] == 122
+    assert rapo(*words)[0] == 2  # it is there now
+    with Gate.open(new, read_only=True) as gate:
+        assert gate.config.base_rate == 0.02
+
+
+def test_settings_that_cannot_act_are_told(db, ok):
+    assert "1 of 3 regions can scar" in ok("status", "--db", db)
+    ok("configure", "--db", db, "params.tau=2.0", "--reason", "too high")
+    assert "0 of 3 regions can scar" in ok("status", "--db", db)

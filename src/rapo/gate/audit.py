@@ -12,6 +12,7 @@ import numpy as np
 
 from rapo.gate.bias import bias
 from rapo.gate.chains import chain, course, explain, region_view, region_views, waiting_report
+from rapo.gate.law import can_act
 from rapo.gate.ledger import UNIT
 from rapo.gate.parts import traces_by_source
 from rapo.gate.state import Report, State
@@ -118,6 +119,19 @@ def reporters(state: State, limit: int = 200) -> list[Values]:
     return found
 
 
+def _can_scar(state: State) -> Values:
+    """How many regions would scar in the long run at their present rates, in numbers and words.
+
+    `idle` says that reports came and no region can: the settings are not of this platform.
+    """
+    cells = state.fold.f.cells[: state.fold.ledger.slots]
+    rates = np.zeros(len(state.regions))
+    exposed = cells["E"] > 0
+    rates[: exposed.sum()] = cells["S"][exposed] / cells["E"][exposed]
+    found = can_act(state.config, rates)
+    return {"can_scar": found.able, "acting": str(found), "idle": len(cells) > 0 and not found.able}
+
+
 def overview(state: State) -> Values:
     """The gate at a glance."""
     count = len(state.regions)
@@ -135,6 +149,7 @@ def overview(state: State) -> Values:
         "position": state.position,
         "regions": count,
         "regions_gated": int((psi < 1).sum()),
+        **_can_scar(state),
         "floor_share": float((psi <= state.config.params.psi_min).mean()) if count else 0.0,
         "scar_mass": float(H.sum()),
         "scars": {"from": list(HISTOGRAM), "regions": scars.tolist()},

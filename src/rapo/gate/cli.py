@@ -14,7 +14,7 @@ from typing import Annotated, Any
 
 import typer
 
-from rapo.gate.commands import Db, use
+from rapo.gate.commands import Db, keep, use
 from rapo.gate.commands.act import command_of
 from rapo.gate.commands.fit import fit
 from rapo.gate.declare import ACTIONS
@@ -156,7 +156,7 @@ def demo(
 
 _COMMANDS: tuple[Callable[..., None], ...] = (
     use.decide, use.expose, use.report, *map(command_of, ACTIONS.values()), use.status, use.verify,
-    use.export, fit,
+    use.export, fit, keep.erase, keep.compact, keep.migrate,
 )  # fmt: skip
 for command in _COMMANDS:
     app.command()(command)

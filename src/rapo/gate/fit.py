@@ -18,6 +18,7 @@ import numpy.typing as npt
 from scipy.special import pdtrc
 
 from rapo.gate import lift
+from rapo.gate.law import Acting, can_act
 from rapo.gate.offline import History, Law, course
 from rapo.gate.shadow_log import ShadowLog
 
@@ -43,23 +44,6 @@ class NotEnoughError(ValueError):
     """A log that nothing can be fitted to; says what is missing."""
 
 
-@dataclass(frozen=True, slots=True)
-class Acting:
-    """Which regions settings can scar."""
-
-    able: int
-    """Regions whose steady trace, at their present rates, is above tau."""
-    regions: int
-    threshold: float
-    """Reports per exposure above which a region scars in the long run; inf if none can."""
-
-    def __str__(self) -> str:
-        text = f"{self.able:,} of {self.regions:,} regions can scar"
-        if not np.isfinite(self.threshold):
-            return f"{text}: no rate of reports takes a trace over tau"
-        return f"{text}: those above {self.threshold:.3g} reports per exposure"
-
-
 def guards_of(config: Any) -> Law:
     """What a gate's settings fix: constants of the fields, agreement, floor, life of scars."""
     return Law(
@@ -68,21 +52,6 @@ def guards_of(config: Any) -> Law:
         confirm_ticks=config.confirm_ticks, unconfirmed_floor=config.unconfirmed_floor,
         scar_ticks=config.scar_ticks,
     )  # fmt: skip
-
-
-def can_act(config: Any, rates: npt.ArrayLike) -> Acting:
-    """Whether settings can do anything: the steady trace of every region against tau.
-
-    Args:
-        config: of a gate, or a `Law`.
-        rates: harm per exposure of every region, (n,).
-    """
-    p, given = config.params, np.asarray(rates, np.float64)
-    steady = p.alpha / p.lam  # of a region whose harm is 1
-    if not (p.eta > 0 and p.w_H > 0 and steady > p.tau):
-        return Acting(0, given.size, float("inf"))
-    threshold = config.base_rate + config.scale * p.tau / steady
-    return Acting(int((given > threshold).sum()), given.size, float(threshold))
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ is known to within `sd = sqrt(r / (E + K))`; harm is `(r - z sd - b) / scale`, c
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from math import inf, sqrt
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -109,3 +110,35 @@ def psi_at(G: Any, H: Any, sure: Any, p: Any) -> Any:
     if not sure:
         value = max(value, p.floor * psi_of(0.0, H, p.w_G, p.w_H, p.psi_min), p.psi_min)
     return value
+
+
+@dataclass(frozen=True, slots=True)
+class Acting:
+    """Which regions settings can scar."""
+
+    able: int
+    """Regions whose steady trace, at their present rates, is above tau."""
+    regions: int
+    threshold: float
+    """Reports per exposure above which a region scars in the long run; inf if none can."""
+
+    def __str__(self) -> str:
+        text = f"{self.able:,} of {self.regions:,} regions can scar"
+        if not np.isfinite(self.threshold):
+            return f"{text}: no rate of reports takes a trace over tau"
+        return f"{text}: those above {self.threshold:.3g} reports per exposure"
+
+
+def can_act(config: GateConfig | Law, rates: npt.ArrayLike) -> Acting:
+    """Whether settings can do anything: the steady trace of every region against tau.
+
+    Args:
+        config: of a gate, or a `Law`.
+        rates: harm per exposure of every region, (n,).
+    """
+    p, given = config.params, np.asarray(rates, np.float64)
+    steady = p.alpha / p.lam  # of a region whose harm is 1
+    if not (p.eta > 0 and p.w_H > 0 and steady > p.tau):
+        return Acting(0, given.size, float("inf"))
+    threshold = config.base_rate + config.scale * p.tau / steady
+    return Acting(int((given > threshold).sum()), given.size, float(threshold))

@@ -90,6 +90,7 @@ def status_table(view: Values, tick_seconds: float, config: str) -> Table:
         ("revision", f"{view['revision']} of {view['position']} events"),
         ("settings", config[:16]),
         ("regions", f"{view['regions']}, {view['regions_gated']} with psi < 1"),
+        ("can act", view["acting"] + ("; `rapo gate fit` finds settings" if view["idle"] else "")),
         ("scar mass", f"{view['scar_mass']:.4g}"),
         ("decisions", f"{view['decisions']} in the last ticks, moved by {view['gating']:.2%}"),
         ("reports", f"{view['reports']} in the last ticks, {view['due']} not yet due"),

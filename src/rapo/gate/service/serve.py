@@ -21,6 +21,7 @@ from typing import Any
 import uvicorn
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
+from rapo.gate.audit import overview
 from rapo.gate.gate import Gate
 from rapo.gate.service.app import make_app
 from rapo.gate.service.audits import AuditProcess
@@ -70,6 +71,9 @@ def serve(
     with _listening(host, port) as listener:
         gate = Gate.open(address, create=False)
         try:
+            seen = gate.read(overview)
+            if seen["idle"]:
+                LOGGER.warning(f"the settings cannot act: {seen['acting']}; see rapo gate fit")
             audits = AuditProcess(gate)
             try:
                 app = make_app(gate, keys, audits=audits, metrics_need_key=metrics_need_key)
