@@ -9,6 +9,8 @@ import pytest
 pytest.importorskip("fastapi", reason="needs the extra `gate`")
 from fastapi.testclient import TestClient
 
+from rapo.gate import Gate
+
 PAGE = Path(__file__).parents[2] / "docs" / "gate" / "README.md"
 
 
@@ -28,8 +30,12 @@ def test_the_recommender_of_the_docs_serves_and_takes_complaints(tmp_path, monke
         assert len(set(served["shown"])) == 5
         assert client.get("/feed/ann", params={"request_id": "1"}).json() == served
         asked = {"decision": served["decision"], "key": "c-1", "at": time.time()}
+        asked["creator"] = served["shown"][0]
         first = client.post("/complaint/ann", params=asked).json()
         again = client.post("/complaint/ann", params=asked).json()
     assert first["status"] == "accepted"
     assert again["duplicate"]
     assert again["report_id"] == first["report_id"]
+    with Gate.open(tmp_path / "gate.db", read_only=True) as gate:
+        (event,) = (e for e in gate.events() if e.kind == "HarmReport")
+    assert event.data()["regions"] == served["shown"][:1]  # and nobody else
