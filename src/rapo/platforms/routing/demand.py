@@ -128,9 +128,9 @@ def _drawn(
     topology: Topology,
 ) -> tuple[Array, Array]:  # fmt: skip
     """Grey links (R,), busy ones with a way round, and the pairs of all stimuli in a row."""
-    exists: Array = law > 0
+    exists: Array = np.asarray(law > 0)
     # A pair counts only where one of its paths goes round the link.
-    way_round = (exists[..., None] & ~crossed).any(axis=1)
+    way_round: Array = np.asarray((exists[..., None] & ~crossed).any(axis=1))
     busy = np.einsum("p,pk,pkr->r", gravity, law, crossed * way_round[:, None])
     count = max(2, round(setting.grey * len(busy)))
     low, high = setting.touched

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from matplotlib import colormaps
 from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -27,13 +29,13 @@ class Picture:
     def __init__(self, demand: Demand) -> None:
         t = demand.topology
         figure = Figure(figsize=(9, 6.4), dpi=100, facecolor=NIGHT)
-        self._canvas = FigureCanvasAgg(figure)
+        self._canvas: Any = FigureCanvasAgg(figure)
         ax = figure.add_axes((0.03, 0.08, 0.94, 0.83))
         ax.set_axis_off()
         ax.set_aspect(1 / np.cos(np.deg2rad(t.place[:, 1].mean())), adjustable="datalim")
         lines = list(t.place[t.ends])
-        self._scars = LineCollection(lines, colors=SCAR, zorder=1, capstyle="round")
-        self._loads = LineCollection(lines, zorder=2, capstyle="round")
+        self._scars: Any = LineCollection(lines, colors=SCAR, zorder=1, capstyle="round")
+        self._loads: Any = LineCollection(lines, zorder=2, capstyle="round")
         grey = LineCollection(
             [lines[r] for r in np.flatnonzero(demand.grey)], colors=GREY, linewidths=1.6,
             linestyles=(0, (1.2, 1.6)), zorder=3,
@@ -41,7 +43,8 @@ class Picture:
         for collection in (self._scars, self._loads, grey):
             ax.add_collection(collection)
         degree = np.bincount(t.ends.ravel(), minlength=len(t.place))
-        ax.scatter(*t.place.T, s=8 + 6 * degree, c=NODE, linewidths=0, zorder=4)
+        x, y = t.place.T
+        ax.scatter(x, y, s=8 + 6 * degree, c=NODE, linewidths=0, zorder=4)
         ax.autoscale_view()
         self._title = figure.text(0.04, 0.94, "", color=NODE, fontsize=14)
         handles = [

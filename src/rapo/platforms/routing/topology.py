@@ -110,13 +110,12 @@ def _stand_ins() -> tuple[Topology, ...]:
         n = int(rng.integers(20, 81))
         place = rng.uniform((-10, 38), (28, 60), (n, 2))
         away = cdist(place, place) * KM_PER_DEGREE
-        inside, chosen = {0}, set()
+        inside, chosen = [0], set()
         while len(inside) < n:  # Prim
             out = [j for j in range(n) if j not in inside]
-            rows = sorted(inside)
-            a, b = np.unravel_index(away[np.ix_(rows, out)].argmin(), (len(rows), len(out)))
-            chosen.add((min(rows[a], out[b]), max(rows[a], out[b])))
-            inside.add(out[b])
+            _, u, v = min((away[u, v], u, v) for u in inside for v in out)
+            chosen.add((min(u, v), max(u, v)))
+            inside.append(v)
         spread = away * rng.uniform(0.6, 1.6, away.shape)  # not only neighbours are joined
         order = sorted((spread[a, b], a, b) for a in range(n) for b in range(a + 1, n))
         for _, a, b in order:
