@@ -7,6 +7,7 @@ python -m benchmarks.routing score      # platform seeds 0-9, once, when the set
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from pathlib import Path
@@ -70,10 +71,12 @@ def run(seed: int, how: dict[str, Any], action: int = ACTION) -> dict[str, float
     return {**sums, "OddsRatio": float(result.frame["OddsRatio"].mean())}
 
 
-def runs(seeds: range, how: dict[str, Any], action: int = ACTION) -> list[dict[str, float]]:
-    """Of all platforms, two at a time."""
+def runs(seeds: range, wanted: Sequence[tuple[dict[str, Any], int]]) -> Iterator[list[Any]]:
+    """`run` of all platforms for every (options, action) in turn, two at a time."""
     with ProcessPoolExecutor(2, get_context("spawn")) as pool:
-        return list(pool.map(run, seeds, [how] * len(seeds), [action] * len(seeds)))
+        asked = [[pool.submit(run, s, how, action) for s in seeds] for how, action in wanted]
+        for one in asked:
+            yield [task.result() for task in one]
 
 
 def row(found: list[dict[str, float]], nominal: list[dict[str, float]]) -> dict[str, Any]:
@@ -110,13 +113,16 @@ def choose() -> pd.DataFrame:
         ("RAPO", {"saturation": 0.1, "links_per_node": 1.45}),
     ]
     tried += [("route-flap damping", {"flap": f, "suppress": s}) for f, s in PENALTIES]
+    asked = [
+        ({"setting": setting, **KERNELS[kernel]}, ACTION)
+        for name, setting in tried
+        for kernel in (name, "off (P0)")
+    ]
+    found = runs(CHOOSING, asked)
     rows = []
     for name, setting in tried:
-        found, nominal = (
-            runs(CHOOSING, {"setting": setting, **KERNELS[k]}) for k in (name, "off (P0)")
-        )
         shown = {k: str(v) for k, v in setting.items()}
-        rows.append({"kernel": name, **shown, **row(found, nominal)})
+        rows.append({"kernel": name, **shown, **row(next(found), next(found))})
         print(rows[-1], flush=True)
     return pd.DataFrame(rows)
 
@@ -126,15 +132,14 @@ def score() -> pd.DataFrame:
 
     All ratios to `P0` are to that of the policy that is scored, so the rows make one frontier.
     """
-    nominal = runs(SCORING, KERNELS["off (P0)"])
     others = [a for a in range(Routing(data="real").actions) if a != ACTION]
-    wanted = [(name, ACTION) for name in KERNELS if name != "off (P0)"]
-    wanted += [("off (P0)", a) for a in others]
+    wanted = [(name, ACTION) for name in KERNELS] + [("off (P0)", a) for a in others]
     wanted += [("RAPO", others[0]), ("route-flap damping", others[0])]
-    rows = [{"kernel": "off (P0)", "action": ACTION, **row(nominal, nominal)}]
-    for name, action in wanted:
-        found = runs(SCORING, KERNELS[name], action)
-        rows.append({"kernel": name, "action": action, **row(found, nominal)})
+    found = runs(SCORING, [(KERNELS[name], action) for name, action in wanted])
+    nominal, rows = [], []
+    for (name, action), sums in zip(wanted, found, strict=True):
+        nominal = nominal or sums  # the first is `P0` under the policy that is scored
+        rows.append({"kernel": name, "action": action, **row(sums, nominal)})
         print(rows[-1], flush=True)
     return pd.DataFrame(rows)
 
