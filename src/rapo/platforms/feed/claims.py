@@ -88,7 +88,7 @@ def claims_of(folder: str | None = None) -> Claims:
     return stand_in()
 
 
-def stand_in(claims: int = 1490, accounts: int = 8000, seed: int = 0) -> Claims:
+def stand_in(claims: int = 1395, accounts: int = 8000, seed: int = 0) -> Claims:
     """Generated claims: communities of accounts, each with its own share of false claims."""
     rng = np.random.default_rng(seed)
     groups = 40
