@@ -6,7 +6,10 @@ from typing import Any
 
 from gymnasium.envs.registration import register, registry
 
-PLATFORMS: dict[str, str] = {}
+PLATFORMS: dict[str, str] = {
+    "rapo/Feed-v0": "rapo.platforms.feed:Feed",
+    "rapo/Routing-v0": "rapo.platforms.routing:Routing",
+}
 """Id and "package.module:Class" of the platforms that importing `rapo` registers."""
 
 

@@ -1,0 +1,127 @@
+"""Networks of operators: the Internet Topology Zoo, or a generated stand-in of the same shape."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import warnings
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from scipy.spatial.distance import cdist
+
+Array = npt.NDArray[Any]
+SOURCES = ("auto", "real", "stand-in")
+FILE = Path("topology_zoo") / "topologies.jsonl.gz"
+STAND_INS = 24
+KM_PER_DEGREE = 111.0
+
+
+class Topology(NamedTuple):
+    """Nodes on a map and the links between them."""
+
+    name: str
+    place: Array
+    """(n, 2) degrees of longitude and latitude."""
+    ends: Array
+    """(R, 2) nodes of every link, the smaller first; no two links are equal."""
+    km: Array
+    """(R,) length of every link."""
+    real: bool
+
+
+def data_folder() -> Path:
+    """`RAPO_DATA`, or the folder `shared/data` beside a checkout."""
+    given = os.environ.get("RAPO_DATA")
+    return Path(given) if given else Path(__file__).resolve().parents[5] / "shared" / "data"
+
+
+def topologies(source: str, nodes: tuple[int, int], links_per_node: float) -> tuple[Topology, ...]:
+    """Networks of a size that leave something to choose, one of each operator's versions.
+
+    Args:
+        source: `real`, `stand-in`, or `auto`: stand-ins with a warning where there are no data and
+            `RAPO_DATA` names no folder for them.
+        nodes: least and most of them.
+        links_per_node: at least.
+
+    Raises:
+        ValueError: the data are not there, not what they should be, or no network fits.
+    """
+    if source not in SOURCES:
+        raise ValueError(f"data must be one of {SOURCES}, got {source!r}")
+    path = data_folder() / FILE
+    found = path.is_file()
+    if not found and (source == "real" or (source == "auto" and os.environ.get("RAPO_DATA"))):
+        raise ValueError(f"no {path}; set RAPO_DATA to the folder of the data sets, or unset it")
+    if not found and source == "auto":
+        warnings.warn(
+            f"{path} is absent: rapo/Routing-v0 runs on generated networks (stand-in). Set "
+            "RAPO_DATA to the folder of the data sets for real ones.",
+            stacklevel=2,
+        )
+    known = _zoo(str(path)) if found and source != "stand-in" else _stand_ins()
+    low, high = nodes
+    fitting = tuple(
+        t for t in known
+        if low <= len(t.place) <= high and len(t.ends) >= links_per_node * len(t.place)
+    )  # fmt: skip
+    if not fitting:
+        raise ValueError(
+            f"none of {len(known)} networks has {low} to {high} nodes and {links_per_node:g} links "
+            "a node; widen nodes or lower links_per_node"
+        )
+    return fitting
+
+
+@lru_cache
+def _zoo(path: str) -> tuple[Topology, ...]:
+    """All of the file; of an operator's versions (Garr200902, Garr201110) the last."""
+    latest: dict[str, Topology] = {}
+    try:
+        with gzip.open(path, "rt", encoding="utf-8") as lines:
+            for line in lines:
+                record = json.loads(line)
+                name, data = record["topology"], record["data"]
+                number = {node["id"]: i for i, node in enumerate(data["nodes"])}
+                shortest: dict[tuple[int, int], float] = {}
+                for edge in data["edges"]:
+                    a, b = sorted((number[edge["source"]], number[edge["target"]]))
+                    if a != b:
+                        shortest[a, b] = min(edge["dist"], shortest.get((a, b), np.inf))
+                place = np.array([node["pos"] for node in data["nodes"]], float)
+                ends, km = np.array(list(shortest)), np.array(list(shortest.values()), float)
+                latest[name.rstrip("0123456789")] = Topology(name, place, ends, km, True)
+    except (KeyError, TypeError, ValueError, OSError, EOFError) as error:
+        raise ValueError(f"{path} does not hold the Topology Zoo: {error!r}") from error
+    return tuple(latest.values())
+
+
+@lru_cache
+def _stand_ins() -> tuple[Topology, ...]:
+    """Random places, joined by their shortest tree and then by the shortest links that are left."""
+    made = []
+    for i in range(STAND_INS):
+        rng = np.random.default_rng([2011, i])
+        n = int(rng.integers(20, 81))
+        place = rng.uniform((-10, 38), (28, 60), (n, 2))
+        away = cdist(place, place) * KM_PER_DEGREE
+        inside, chosen = [0], set()
+        while len(inside) < n:  # Prim
+            out = [j for j in range(n) if j not in inside]
+            _, u, v = min((away[u, v], u, v) for u in inside for v in out)
+            chosen.add((min(u, v), max(u, v)))
+            inside.append(v)
+        spread = away * rng.uniform(0.6, 1.6, away.shape)  # not only neighbours are joined
+        order = sorted((spread[a, b], a, b) for a in range(n) for b in range(a + 1, n))
+        for _, a, b in order:
+            if len(chosen) >= 1.45 * n:
+                break
+            chosen.add((a, b))
+        ends = np.array(sorted(chosen))
+        made.append(Topology(f"stand-in {i}", place, ends, away[tuple(ends.T)], False))
+    return tuple(made)
