@@ -52,7 +52,6 @@ def test_the_page_on_the_paper_quotes_the_setting_in_force():
     setting = rapo.Setting.default()
     quotes = (
         f"`s = {setting.persistence:g}`",
-        f"{setting.factor:g} on Beta(2, 5)",
         f"scaled until \\|A_t\\| is {setting.cascade_target:g} on average",
         f"{setting.inside_weight:g} times stronger inside, {setting.entering_weight:g} times "
         f"entering, {setting.leaving_weight:g} times leaving",
