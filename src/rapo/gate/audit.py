@@ -12,7 +12,7 @@ import numpy as np
 
 from rapo.gate.bias import bias
 from rapo.gate.chains import chain, course, explain, region_view, region_views, waiting_report
-from rapo.gate.law import can_act
+from rapo.gate.law import can_act, net_rate, params_of, rates_of
 from rapo.gate.ledger import UNIT
 from rapo.gate.parts import traces_by_source
 from rapo.gate.state import Report, State
@@ -124,11 +124,12 @@ def _can_scar(state: State) -> Values:
 
     `idle` says that reports came and no region can: the settings are not of this platform.
     """
-    cells = state.fold.f.cells[: state.fold.ledger.slots]
-    rates = np.zeros(len(state.regions))
-    exposed = cells["E"] > 0
-    rates[: exposed.sum()] = cells["S"][exposed] / cells["E"][exposed]
-    found = can_act(state.config, rates)
+    fold, config = state.fold, state.config
+    cells = fold.f.cells[: fold.ledger.slots]
+    prior = rates_of(config, fold.topics)[cells["topic"]]
+    rates = np.zeros(len(state.regions))  # as they are where nothing was reported
+    rates[: cells.size] = net_rate(cells["S"], cells["E"], prior, params_of(config))
+    found = can_act(config, rates)
     return {"can_scar": found.able, "acting": str(found), "idle": len(cells) > 0 and not found.able}
 
 

@@ -18,7 +18,7 @@ import numpy.typing as npt
 from scipy.special import pdtrc
 
 from rapo.gate import lift
-from rapo.gate.law import Acting, can_act
+from rapo.gate.law import Acting, can_act, net_rate, params_of
 from rapo.gate.offline import History, Law, course
 from rapo.gate.shadow_log import ShadowLog
 
@@ -218,10 +218,11 @@ def fit(
     end = np.full(len(log.regions), problem.tick.max() + log.delay)
     scars = course(problem.history, law, np.arange(len(log.regions)), end).H > 0
     everything = problem.totals(int(problem.tick.max()) + 1)
-    rates = everything[1] / np.maximum(everything[0], 1e-300)
+    exposures, harm = (total[everything[0] > 0] for total in everything)
+    rates = net_rate(harm, exposures, law.base_rate, params_of(law))
     return Fit(
         law, spread, score, [log.regions[r] for r in np.flatnonzero(scars)],
-        can_act(law, rates[everything[0] > 0]), len(log.said[0]), float(everything[0].sum()),
+        can_act(law, rates), len(log.said[0]), float(exposures.sum()),
         _notes(log, law, score, loss),
     )  # fmt: skip
 

@@ -38,7 +38,8 @@ def _scarred(found: Fit) -> str:
     if not found.scarred:
         return "No region would have a scar."
     more = f" and {rest} more" if rest > 0 else ""
-    return f"{len(found.scarred)} regions would have a scar ({names}{more})."
+    count = "1 region" if len(found.scarred) == 1 else f"{len(found.scarred)} regions"
+    return f"{count} would have a scar ({names}{more})."
 
 
 def _ends(ends: Interval, percent: bool = False) -> str:

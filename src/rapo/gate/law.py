@@ -85,12 +85,16 @@ def numbered(names: dict[str, int], topics: Mapping[int, str | None]) -> dict[in
 
 
 @inlined
+def net_rate(A: Any, E: Any, prior: Any, p: Any) -> Any:
+    """Rate of a region with A reports and E exposures in memory, net of its uncertainty."""
+    reports = A + p.shrinkage * prior  # n r, and n sd is the root of it
+    return (reports - p.z * np.sqrt(reports)) / (E + p.shrinkage)
+
+
+@inlined
 def harm_of(A: Any, E: Any, prior: Any, p: Any) -> Any:
     """Harm in [0, 1] of a tick in which a region has A reports and E exposures in memory."""
-    n = E + p.shrinkage
-    reports = A + p.shrinkage * prior  # n r, and n sd is the root of it
-    excess = ((reports - p.z * np.sqrt(reports)) / n - p.base) / p.scale
-    return min(max(excess, 0.0), 1.0)
+    return min(max((net_rate(A, E, prior, p) - p.base) / p.scale, 0.0), 1.0)
 
 
 @inlined
@@ -134,7 +138,7 @@ def can_act(config: GateConfig | Law, rates: npt.ArrayLike) -> Acting:
 
     Args:
         config: of a gate, or a `Law`.
-        rates: harm per exposure of every region, (n,).
+        rates: harm per exposure of every region, net of its uncertainty (`net_rate`), (n,).
     """
     p, given = config.params, np.asarray(rates, np.float64)
     steady = p.alpha / p.lam  # of a region whose harm is 1

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from rapo.gate.events import Draft, Event
-from rapo.gate.fold import Rows
+
+if TYPE_CHECKING:
+    from rapo.gate.ledger import Rows
 
 
 class StoreError(OSError):
