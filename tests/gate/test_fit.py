@@ -9,8 +9,7 @@ import pytest
 
 from rapo.cli import main
 from rapo.core.params import FieldParams
-from rapo.gate.clock import SimulatedClock
-from rapo.gate.config import GateConfig
+from rapo.gate.config import GateConfig, SimulatedClock
 from rapo.gate.fit import Law, NotEnoughError, base_rate, can_act, fit
 from rapo.gate.fit_report import draw, lines
 from rapo.gate.gate import Gate

@@ -11,9 +11,9 @@ import pytest
 
 from rapo.core.memory import HarmMemory
 from rapo.core.params import FieldParams
+from rapo.gate.chains import parts_of
 from rapo.gate.config import GateConfig
 from rapo.gate.fold import MOST, ROW, UNIT, Fold, Rows, Vouch
-from rapo.gate.parts import parts_of
 
 REFERENCE = runpy.run_path(str(Path(__file__).with_name("reference.py")))
 LEDGERS = runpy.run_path(str(Path(__file__).with_name("ledgers.py")))

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from rapo.core.params import FieldParams
-from rapo.gate.clock import SimulatedClock
-from rapo.gate.config import GateConfig
+from rapo.gate.config import GateConfig, SimulatedClock
 from rapo.gate.gate import Gate
 from rapo.gate.intake import HarmReport
 from rapo.gate.offline import HELD, History, Law, course

@@ -11,17 +11,16 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from rapo.gate.config import GateConfig
-    from rapo.gate.decide import ConflictError
+    from rapo.gate.decide import ConflictError, Decision
     from rapo.gate.declare import Changed, Effect
     from rapo.gate.gate import Field, Gate
     from rapo.gate.intake import HarmReport, ReportResult
     from rapo.gate.store import StoreError
-    from rapo.gate.view import Decision
 
 _HOME = {
     "Changed": "declare",
     "ConflictError": "decide",
-    "Decision": "view",
+    "Decision": "decide",
     "Effect": "declare",
     "Field": "gate",
     "Gate": "gate",

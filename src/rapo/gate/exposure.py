@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rapo.core.jit import kernel
-from rapo.gate.grow import Links, grown
+from rapo.gate.cells import Links, grown
 from rapo.gate.law import Params
 from rapo.gate.ledger import UNIT
 

@@ -17,15 +17,15 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import pdtrc
 
-from rapo.gate import lift
+from rapo.gate.fit_report import EARLIER, LOSSES, held_at, interval, resampled, shares
 from rapo.gate.law import Acting, can_act, net_rate, params_of
 from rapo.gate.offline import History, Law, course
 from rapo.gate.shadow_log import ShadowLog
 
 LEAST_REPORTS = 50
 """With fewer there is nothing to fit."""
-EARLIER, INNER = 0.6, 0.3
-"""Shares of the ticks: settings are chosen up to the first, compared from the second on."""
+INNER = 0.3
+"""Share of the ticks from which on settings are compared, up to `EARLIER`."""
 CLEARLY = 1e-3
 """A region is above the base rate if chance alone gives as many reports less often than this."""
 WORTH = 2.0
@@ -34,7 +34,6 @@ ABOUT = 0.05
 """Settings this close to the best, as a share of it, are as good: the most careful is taken."""
 RESAMPLES = 200
 DAY_SECONDS = 86400.0
-LOSSES = np.linspace(0.005, 0.25, 50)
 
 Reals = npt.NDArray[np.float64]
 Interval = tuple[float, float] | None
@@ -231,7 +230,7 @@ def _base_interval(totals: tuple[Reals, Reals], size: float, seed: int) -> Inter
     """Interval of the base rate when other regions had been there."""
     rng, n = np.random.default_rng(seed), totals[0].size
     picks = (rng.integers(0, n, n) for _ in range(RESAMPLES))
-    return lift.interval([
+    return interval([
         base_rate(totals[0][pick], totals[1][pick], size)
         for pick in picks if totals[0][pick].sum() > 0
     ])  # fmt: skip
@@ -257,7 +256,7 @@ def _search(
         )  # fmt: skip
 
     def worth(law: Law) -> float:
-        held, lost = lift.shares(problem.weights(law, mask), good, bad)
+        held, lost = shares(problem.weights(law, mask), good, bad)
         return held - WORTH * lost if lost <= loss else -lost
 
     grid = product((5.0, 3.0, 2.0), (2.0, 1.0), (2.0, 0.5), (0.5, 0.15, 0.05))
@@ -274,21 +273,21 @@ def _score(problem: _Problem, law: Law, seed: int) -> Score:
     weight = problem.weights(law, mask)
 
     def figures(times: Reals | float) -> tuple[float, float, float, Reals]:
-        held, lost = lift.shares(weight, good * times, bad * times)
-        reach = lift.shares(np.where(weight > 0, 1.0, 0.0), good * times, bad * times)[1]
+        held, lost = shares(weight, good * times, bad * times)
+        reach = shares(np.where(weight > 0, 1.0, 0.0), good * times, bad * times)[1]
         at = np.minimum(LOSSES, reach)
-        held_there = lift.held_at(weight, good * times, bad * times, LOSSES.tolist())
+        held_there = held_at(weight, good * times, bad * times, LOSSES.tolist())
         curve = np.divide(held_there, at, out=np.full(at.size, np.nan), where=at > 0)
         return held, lost, held / lost if lost > 0 else float("nan"), curve
 
     held, lost, ratio, curve = figures(1.0)
-    drawn = [figures(times) for times in lift.resampled(region, RESAMPLES, seed)]
-    bands = [lift.interval([d[3][i] for d in drawn]) or (np.nan, np.nan) for i in range(curve.size)]
+    drawn = [figures(times) for times in resampled(region, RESAMPLES, seed)]
+    bands = [interval([d[3][i] for d in drawn]) or (np.nan, np.nan) for i in range(curve.size)]
     return Score(
         held, lost, ratio,
-        held_interval=lift.interval([d[0] for d in drawn]),
-        lost_interval=lift.interval([d[1] for d in drawn]),
-        lift_interval=lift.interval([d[2] for d in drawn]),
+        held_interval=interval([d[0] for d in drawn]),
+        lost_interval=interval([d[1] for d in drawn]),
+        lift_interval=interval([d[2] for d in drawn]),
         curve=np.vstack([curve, np.array(bands).T]),
     )  # fmt: skip
 

@@ -11,10 +11,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from rapo.gate.cells import CELL, COURSE, PAIR, Book, Cells, Change, Fields, Vouch
+from rapo.gate.cells import CELL, COURSE, PAIR, Book, Cells, Change, Fields, Links, Vouch, grown
 from rapo.gate.config import GateConfig
 from rapo.gate.exposure import Exposure
-from rapo.gate.grow import Links, grown
 from rapo.gate.law import numbered, params_of, rates_of
 from rapo.gate.ledger import MOST, NOTHING, ROW, UNIT, Ledger, Rows
 from rapo.gate.steps import advance, clear, forgets, serve, wake

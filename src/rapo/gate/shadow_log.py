@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from math import floor
 from pathlib import Path
@@ -14,9 +14,7 @@ import numpy.typing as npt
 
 from rapo.gate.events import plain_event
 from rapo.gate.gate import Gate
-
-BATCH = 1000
-"""Events read at a time."""
+from rapo.gate.store import events_of
 
 Values = dict[str, Any]
 
@@ -37,7 +35,7 @@ class ShadowLog:
     @classmethod
     def of_gate(cls, gate: Gate) -> ShadowLog:
         """From a gate, best opened with read_only=True."""
-        return cls.of_events(_events(gate))
+        return cls.of_events(map(plain_event, events_of(gate.store)))
 
     @classmethod
     def of_file(cls, path: Path) -> ShadowLog:
@@ -55,13 +53,6 @@ class ShadowLog:
         for event in events:
             book.take(event)
         return book.closed()
-
-
-def _events(gate: Gate) -> Iterator[Values]:
-    after = 0
-    while events := gate.events(after, BATCH):
-        yield from (plain_event(event) for event in events)
-        after = events[-1].position
 
 
 class _Book:
