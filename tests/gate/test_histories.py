@@ -335,7 +335,7 @@ def same_replay(rng: np.random.Generator, player: Player) -> None:
         assert np.array_equal(state.traffic.served, live.traffic.served), "the counts differ"
         assert _plain(state) == _plain(live), "the cells differ"
     before = live.field_hash(), _plain(live)
-    live.fold.all_again()
+    live.fold.again(live.fold.ledger.regions)
     assert (live.field_hash(), _plain(live)) == before, "folding again differs"
     again = live.fold.would_be(live.ledger.regions)
     for name, found in zip(("G", "H", "psi"), again[1:], strict=True):

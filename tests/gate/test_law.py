@@ -164,7 +164,7 @@ def test_a_topic_alone_is_no_harm() -> None:
     assert fold.G[0] > 0
     fold.run(START + 3000)
     assert fold.G[0] == 0.0
-    assert fold.alive == 0
+    assert fold.live.size == 0
 
 
 # --- exposure

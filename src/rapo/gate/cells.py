@@ -103,7 +103,7 @@ PAIR = np.dtype(
 )
 
 COURSE = np.dtype(
-    [(name, np.float64) for name in ("G", "H", "harm", "S", "E", "grew", "held", "fade", "keep")]
+    [(n, np.float64) for n in ("G", "H", "psi", "harm", "S", "E", "grew", "held", "fade", "keep")]
 )
 """A region after a tick; what the scar grew by, and what was kept of scar, reports and trace."""
 
@@ -133,6 +133,23 @@ class Book(NamedTuple):
     vouch_until: npt.NDArray[np.int64]
     first_vouch: npt.NDArray[np.int64]
     next_vouch: npt.NDArray[np.int64]
+
+
+class Stops(NamedTuple):
+    """Ticks at which cells are written down, in ascending order cell by cell."""
+
+    first: npt.NDArray[np.int64]
+    """Place of the first one of each cell that is stepped, and the end, (cells + 1,)."""
+    ticks: npt.NDArray[np.int64]
+    course: npt.NDArray[np.void]
+    """`COURSE` at each; zeros and psi 1 where nothing had been reported."""
+
+    @classmethod
+    def at(cls, first: npt.ArrayLike, ticks: npt.NDArray[np.int64]) -> Stops:
+        """Stops with nothing written."""
+        course = np.zeros(ticks.size, COURSE)
+        course["psi"] = 1.0
+        return cls(np.asarray(first, np.int64), ticks, course)
 
 
 class Change(NamedTuple):

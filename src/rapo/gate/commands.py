@@ -225,7 +225,7 @@ def fit(
     as_json: Json = False,
 ) -> None:
     """Find settings in the earlier part of a log, score them on the later part."""
-    from rapo.gate.fit import DAY_SECONDS, guards_of
+    from rapo.gate.fit import DAY_SECONDS
     from rapo.gate.fit import fit as fitted
     from rapo.gate.fit_report import lines, save
     from rapo.gate.shadow_log import ShadowLog
@@ -234,8 +234,7 @@ def fit(
         raise FileExistsError(f"{plot} exists; choose another --plot, or remove it")
     with opened(db, write=False) as gate:
         log, config = ShadowLog.of_gate(gate), gate.config
-    guards, cap = guards_of(config), config.cap_source
-    found = fitted(log, guards, loss=loss, cap_source=cap, seed=seed)
+    found = fitted(log, config, loss=loss, cap_source=config.cap_source, seed=seed)
     if plot is not None:
         save(found, plot)
     if as_json:

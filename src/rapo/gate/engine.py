@@ -309,7 +309,7 @@ class Engine:
         state = self.state
         overrides = list(state.overrides.values())  # at once: the writer may be adding to them
         ends = any(o["expires_at"] is not None for o in overrides)
-        return bool(ends or state.pending or state.fold.alive or state.traffic.now.decisions)
+        return bool(ends or state.pending or state.fold.live.size or state.traffic.now.decisions)
 
     def _idle(self) -> None:
         """Nothing came for a while: follow the log and the clock."""
