@@ -21,6 +21,9 @@ LAW = GateConfig(
     min_sources=3, min_signals=2, confirm_ticks=60, unconfirmed_floor=0.9,
 )  # fmt: skip
 
+RESTING = replace(LAW.params, lam=1.0, alpha=1.0, delta=1.0)
+"""A scar that stays, and a trace that does not: time changes nothing between reports."""
+
 
 def plainly(law, seen, said, ticks, delay, held):
     """Fields of one region at every tick from 0, by the law as it is written; lists and dicts."""
@@ -82,6 +85,7 @@ def stream(seed, ticks=200, regions=4):
 @pytest.mark.parametrize(("change", "rtol"), [
     ({}, 0.03), ({"min_sources": 1, "min_signals": 1}, 1e-7),
     ({"min_sources": 1, "scar_ticks": 20}, 1e-7), ({"z": 0.0, "confirm_ticks": 5}, 0.03),
+    ({"min_sources": 1, "half_life": 2.0, "confirm_ticks": 9, "params": RESTING}, 1e-7),
 ], ids=str)  # fmt: skip
 def test_the_course_is_the_law_written_out(change, rtol):
     # with k > 1 the fold holds its bound on reporters in steps; here it is exact in every tick
