@@ -10,11 +10,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from rapo.core.params import FieldParams
-from rapo.gate.offline import Course, History, Law, course
+from rapo.gate.config import GateConfig
+from rapo.gate.shadow_log import Course, History, course
 
 DAY = 1440
 """Ticks."""
-RECOMMENDED = Law(
+RECOMMENDED = GateConfig(
     base_rate=0.01,
     half_life=3 * DAY,
     shrinkage=50.0,
@@ -65,7 +66,7 @@ CASES = (
 )
 
 
-def played(case: Case, law: Law, seed: int) -> Course:
+def played(case: Case, law: GateConfig, seed: int) -> Course:
     """Fields at every tick of a case, reports counting in the next tick."""
     rng = np.random.default_rng(seed)
     ticks = case.ticks + case.quiet_after
@@ -82,7 +83,7 @@ def played(case: Case, law: Law, seed: int) -> Course:
     return course(history, law, nowhere, np.arange(ticks) + 1)
 
 
-def table(law: Law = RECOMMENDED, seeds: int = SEEDS) -> list[dict[str, float | str]]:
+def table(law: GateConfig = RECOMMENDED, seeds: int = SEEDS) -> list[dict[str, float | str]]:
     """Of each case the medians over seeds at its end, and the lowest psi of all ticks and seeds."""
     rows: list[dict[str, float | str]] = []
     for case in CASES:

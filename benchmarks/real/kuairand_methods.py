@@ -20,7 +20,8 @@ import numpy.typing as npt
 from benchmarks.real.kuairand import DELAY, GRAINS, HOUR, Grain, Stream
 from benchmarks.real.otc_methods import FLAP, PSI_MIN
 from rapo.core.params import FieldParams
-from rapo.gate.offline import History, Law, course
+from rapo.gate.config import GateConfig
+from rapo.gate.shadow_log import History, course
 
 WEEK = 7 * 24
 """Hours during which reports count towards agreement."""
@@ -45,14 +46,14 @@ def marks(stream: Stream, setting: Setting) -> Scores:
     return stream.hated + setting["skip"] * stream.skipped
 
 
-def law_of(setting: Setting) -> Law:
+def law_of(setting: Setting) -> GateConfig:
     """A gate with its guardrails as they come, and a week for agreement."""
     lam = setting["lam"]
     params = FieldParams(
         lam=lam, alpha=lam, tau=setting["tau"], eta=setting["eta"], delta=setting["delta"],
         w_G=1.0, w_H=setting["w_H"], psi_min=PSI_MIN,
     )  # fmt: skip
-    return Law(
+    return GateConfig(
         base_rate=setting["base_rate"], half_life=setting["half_life"],
         shrinkage=setting["shrinkage"], z=setting["z"], scale=setting["scale"], params=params,
         min_sources=3, min_signals=2, confirm_ticks=WEEK,

@@ -15,7 +15,8 @@ import numpy.typing as npt
 from benchmarks.real.otc import Ratings
 from rapo.core.jit import kernel
 from rapo.core.params import FieldParams
-from rapo.gate.offline import History, Law, course
+from rapo.gate.config import GateConfig
+from rapo.gate.shadow_log import History, course
 
 Scores = npt.NDArray[np.float64]
 Setting = dict[str, Any]
@@ -32,17 +33,17 @@ def harm_of(ratings: Ratings, setting: Setting) -> Scores:
     return np.where(ratings.bad, size, 0.0)
 
 
-def law_of(setting: Setting) -> Law:
+def law_of(setting: Setting) -> GateConfig:
     """A gate in which one signal and one reporter are enough: each pair rates once, one way."""
     lam = setting["lam"]
     params = FieldParams(
         lam=lam, alpha=lam, tau=setting["tau"], eta=setting["eta"], delta=setting["delta"],
         w_G=setting["w_G"], w_H=setting["w_H"], psi_min=PSI_MIN,
     )  # fmt: skip
-    return Law(
+    return GateConfig(
         base_rate=setting["base_rate"], half_life=setting["half_life"],
         shrinkage=setting["shrinkage"], z=setting["z"], scale=setting["scale"], params=params,
-        min_sources=1, min_signals=1,
+        min_sources=1, min_signals=1, confirm_ticks=10**9,
     )  # fmt: skip
 
 

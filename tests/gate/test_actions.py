@@ -12,7 +12,7 @@ import pytest
 from fastapi.testclient import TestClient
 
 from rapo.cli import main
-from rapo.gate.admin import Mode
+from rapo.gate.actions import Mode
 from rapo.gate.declare import ACTIONS, Action, Given, Kind, action, action_of
 from rapo.gate.service.app import make_app
 from rapo.gate.service.auth import Keys
@@ -235,7 +235,7 @@ def test_every_action_has_a_form_and_words(filled: Any, name: str) -> None:
 def test_an_eighth_action_is_one_declaration(
     service: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from rapo.gate.commands.act import command_of
+    from rapo.gate.commands import command_of
 
     monkeypatch.setattr("rapo.gate.declare.ACTIONS", dict(ACTIONS))
     for module in ("service.api", "service.forms", "service.pages"):

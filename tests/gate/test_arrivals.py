@@ -10,7 +10,7 @@ import pytest
 
 from rapo.gate import ConflictError, HarmReport
 from rapo.gate.fold import UNIT
-from rapo.gate.snapshot import dump
+from rapo.gate.memory import dump
 
 Make = Callable[..., Any]
 SECONDS = 60.0

@@ -11,12 +11,14 @@ from typing import Any
 import pytest
 from fastapi.testclient import TestClient
 
+from rapo.gate import Gate
 from rapo.gate.actions import Allow, Rollback
+from rapo.gate.declare import deeds
 from rapo.gate.service import questions
 from rapo.gate.service.app import make_app
 from rapo.gate.service.audits import AuditProcess, Audits
 from rapo.gate.service.auth import Keys
-from rapo.gate.service.lists import Wanted
+from rapo.gate.service.forms import Wanted
 
 
 @pytest.fixture
@@ -31,9 +33,9 @@ def test_it_answers_as_the_gate_itself_would(service: Any, beside: AuditProcess)
     assert beside.child.process is None  # nobody asked
     here = Audits(service.gate)
     for question, args in (
-        (questions.chain, ("diets",)), (questions.top, (10,)), (questions.bias, ()),
-        (questions.queue, ()), (questions.reporters, ()), (questions.overview, ()),
-        (questions.regions, (Wanted(sort="H"),)), (questions.deeds, ()),
+        (Gate.chain, ("diets",)), (questions.top, (10,)), (Gate.bias, ()),
+        (Gate.queue, ()), (Gate.reporters, ()), (questions.overview, ()),
+        (questions.regions, (Wanted(sort="H"),)), (deeds, ()),
         (questions.dry_run, (Rollback(source="s0", dry_run=True),)),
     ):  # fmt: skip
         assert beside.ask_waiting(question, *args) == here.ask_waiting(question, *args), question
@@ -53,7 +55,7 @@ def test_what_was_done_is_in_the_next_answer(service: Any, beside: AuditProcess)
 
 
 def test_a_process_that_dies_is_started_again(service: Any, beside: AuditProcess) -> None:
-    beside.ask_waiting(questions.bias)
+    beside.ask_waiting(Gate.bias)
     first = beside.child.process
     assert first is not None
     first.kill()
@@ -68,7 +70,7 @@ def test_a_process_that_dies_is_started_again(service: Any, beside: AuditProcess
 def test_questions_hold_up_neither_decisions_nor_reports_nor_each_other_for_ever(
     service: Any, beside: AuditProcess
 ) -> None:
-    beside.ask_waiting(questions.bias)
+    beside.ask_waiting(Gate.bias)
     process = beside.child.process
     assert process is not None
     app = make_app(service.gate, Keys.of(service.keys), audits=beside, pages=False)
@@ -98,18 +100,18 @@ def test_questions_hold_up_neither_decisions_nor_reports_nor_each_other_for_ever
 
 
 def test_who_waits_for_a_turn_waits_no_longer_than_it_said(beside: AuditProcess) -> None:
-    beside.ask_waiting(questions.bias)
+    beside.ask_waiting(Gate.bias)
     process = beside.child.process
     assert process is not None
     os.kill(process.pid, signal.SIGSTOP)
     found: list[Any] = []
-    asking = threading.Thread(target=lambda: found.append(beside.ask_waiting(questions.queue)))
+    asking = threading.Thread(target=lambda: found.append(beside.ask_waiting(Gate.queue)))
     asking.start()
     try:
         while beside.child._turn.acquire(blocking=False):  # until the other has its turn
             beside.child._turn.release()
         with pytest.raises(TimeoutError):
-            beside.child.ask(questions.bias, (), 0, 0.1)
+            beside.child.ask(Gate.bias, (), 0, 0.1)
     finally:
         os.kill(process.pid, signal.SIGCONT)
     asking.join(60)
@@ -129,7 +131,7 @@ def test_verification_folds_in_a_process_of_its_own(
 
 
 def test_closing_does_not_wait_for_an_answer(service: Any, beside: AuditProcess) -> None:
-    beside.ask_waiting(questions.bias)
+    beside.ask_waiting(Gate.bias)
     process = beside.child.process
     assert process is not None
     os.kill(process.pid, signal.SIGSTOP)
@@ -137,7 +139,7 @@ def test_closing_does_not_wait_for_an_answer(service: Any, beside: AuditProcess)
 
     def ask() -> None:
         try:
-            beside.ask_waiting(questions.bias)
+            beside.ask_waiting(Gate.bias)
         except Exception as error:
             failed.append(error)
 

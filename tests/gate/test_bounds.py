@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from rapo.gate.view import answer
+from rapo.gate.decide import answer
 
 Real = npt.NDArray[np.float64]
 

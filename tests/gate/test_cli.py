@@ -13,7 +13,7 @@ import pytest
 
 from rapo.cli import main
 from rapo.gate import Gate, GateConfig, HarmReport
-from rapo.gate.clock import SimulatedClock
+from rapo.gate.config import SimulatedClock
 
 warnings.filterwarnings("ignore", message="SQLite")
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import http.client
+import subprocess
+import sys
 import threading
 import time
 from collections import Counter
@@ -247,3 +249,13 @@ def test_many_threads_share_a_client(served: Served) -> None:
     for thread in threads:
         thread.join()
     assert len(set(answers)) == 8
+
+
+@pytest.mark.parametrize("words", [
+    "import rapo.gate.client", "from rapo.gate import GateConfig, StoreError",
+])  # fmt: skip
+def test_a_platform_that_only_calls_does_not_load_the_fold(words: str) -> None:
+    program = f"import sys; {words}; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert not {"numba", "fastapi", "rapo.gate.fold"} & set(done.stdout.split())

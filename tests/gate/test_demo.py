@@ -8,7 +8,7 @@ import pytest
 from rich.console import Console
 
 from rapo.gate import Gate
-from rapo.gate.clock import SimulatedClock
+from rapo.gate.config import SimulatedClock
 from rapo.gate.demo import (
     CONFIG,
     CREATORS,

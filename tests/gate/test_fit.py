@@ -9,9 +9,8 @@ import pytest
 
 from rapo.cli import main
 from rapo.core.params import FieldParams
-from rapo.gate.clock import SimulatedClock
-from rapo.gate.config import GateConfig
-from rapo.gate.fit import Law, NotEnoughError, base_rate, can_act, fit
+from rapo.gate.config import GateConfig, SimulatedClock
+from rapo.gate.fit import NotEnoughError, base_rate, can_act, fit
 from rapo.gate.fit_report import draw, lines
 from rapo.gate.gate import Gate
 from rapo.gate.intake import HarmReport
@@ -127,13 +126,14 @@ def test_what_is_missing_is_named():
 
 def test_settings_that_cannot_act_say_so():
     rates = np.full(412, 0.5)
-    law = Law(0.01, 100.0, 50.0, 1.0, 0.2, FieldParams(lam=0.1, alpha=0.1, tau=0.1, eta=0.01))
+    params = FieldParams(lam=0.1, alpha=0.1, tau=0.1, eta=0.01)
+    law = GateConfig(params, base_rate=0.01, scale=0.2)
     assert can_act(law, rates).able == 412
     assert can_act(law, [0.029, 0.031]).able == 1  # 0.01 + 0.2 x 0.1
     for params in (
         FieldParams(lam=0.1, alpha=0.1, tau=1.0), FieldParams(eta=0.0), FieldParams(w_H=0.0),
     ):  # fmt: skip
-        idle = can_act(Law(0.01, 100.0, 50.0, 1.0, 0.2, params), rates)
+        idle = can_act(GateConfig(params, base_rate=0.01, scale=0.2), rates)
         assert str(idle).startswith("0 of 412 regions can scar")
 
 

@@ -11,9 +11,9 @@ import pytest
 
 from rapo.core.memory import HarmMemory
 from rapo.core.params import FieldParams
+from rapo.gate.chains import parts_of
 from rapo.gate.config import GateConfig
 from rapo.gate.fold import MOST, ROW, UNIT, Fold, Rows, Vouch
-from rapo.gate.parts import parts_of
 
 REFERENCE = runpy.run_path(str(Path(__file__).with_name("reference.py")))
 LEDGERS = runpy.run_path(str(Path(__file__).with_name("ledgers.py")))
@@ -53,7 +53,7 @@ def test_kernels_are_the_reference(seed: int) -> None:
     play(fold, rows, shown, START + 70)
     same(fold, regions, shown)
     before = fold.G.copy(), fold.H.copy(), fold.psi.copy(), fold.f.cells.copy()
-    fold.all_again()
+    fold.again(fold.ledger.regions)
     for old, new in zip(before, (fold.G, fold.H, fold.psi, fold.f.cells), strict=True):
         np.testing.assert_array_equal(old, new)
 
@@ -89,7 +89,7 @@ def test_many_stops_are_one() -> None:
         np.testing.assert_array_equal(one, other)
     np.testing.assert_array_equal(whole.f.cells["sources"], parts.f.cells["sources"])
     assert whole.H.max() > 0
-    assert whole.alive < 4
+    assert whole.live.size < 4
 
 
 @pytest.mark.parametrize("seed", range(12))
@@ -151,7 +151,7 @@ def test_a_resting_scar_heeds_new_settings() -> None:
         before = fold.H[0]
         assert before > 0
         assert fold.G[0] == 0.0
-        assert fold.alive == 0
+        assert fold.live.size == 0
         fold.configure(GateConfig.from_dict({**config.to_dict(), **change}))
         fold.run(START + 200)
         assert fold.H[0] < 0.01 * before

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from rapo.gate.foresee import foresee
-from rapo.gate.snapshot import dump
+from rapo.gate.audit import foresee
+from rapo.gate.memory import dump
 
 
 def _histories() -> Any:

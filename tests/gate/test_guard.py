@@ -16,10 +16,10 @@ from typing import Any
 import pytest
 import uvicorn
 
-from rapo.gate.service.app import make_app
+from rapo.gate.service.app import log_to, make_app
 from rapo.gate.service.auth import Keys
-from rapo.gate.service.frame import LOGGER, log_to
 from rapo.gate.service.serve import Connections, configured
+from rapo.gate.service.strict import LOGGER
 
 HALF = b"POST /v1/reports HTTP/1.1\r\nHost: gate\r\nX-Half: "
 

@@ -205,7 +205,7 @@ def test_an_override_expires_though_nothing_else_happens(make: Make) -> None:
     platform = make()
     platform.tick(5)
     platform.gate.override("good", 0.3, expires_at=platform.now + SECONDS, reason="short")
-    assert platform.gate.read(lambda state: not state.pending and not state.fold.alive)
+    assert platform.gate.read(lambda state: not state.pending and not state.fold.live.size)
     assert platform.gate.engine.needs_tick()
 
 

@@ -16,8 +16,9 @@ import numpy as np
 import pytest
 
 from rapo.core.params import FieldParams
-from rapo.gate.admin import Configure
+from rapo.gate.actions import Configure
 from rapo.gate.config import GateConfig
+from rapo.gate.decide import View
 from rapo.gate.events import (
     LOG_FORMAT,
     DecisionBody,
@@ -32,9 +33,8 @@ from rapo.gate.events import (
     unpack_decision,
 )
 from rapo.gate.intake import HarmReport, check, take_in
-from rapo.gate.snapshot import dump, load
+from rapo.gate.memory import dump, load
 from rapo.gate.state import State
-from rapo.gate.view import View
 
 REFERENCE = runpy.run_path(str(Path(__file__).with_name("reference.py")))
 SECONDS = 10.0
@@ -335,7 +335,7 @@ def same_replay(rng: np.random.Generator, player: Player) -> None:
         assert np.array_equal(state.traffic.served, live.traffic.served), "the counts differ"
         assert _plain(state) == _plain(live), "the cells differ"
     before = live.field_hash(), _plain(live)
-    live.fold.all_again()
+    live.fold.again(live.fold.ledger.regions)
     assert (live.field_hash(), _plain(live)) == before, "folding again differs"
     again = live.fold.would_be(live.ledger.regions)
     for name, found in zip(("G", "H", "psi"), again[1:], strict=True):

@@ -9,9 +9,12 @@ import numpy as np
 import pytest
 
 from rapo.core.params import FieldParams
+from rapo.gate.audit import overview
 from rapo.gate.config import GateConfig
 from rapo.gate.exposure import TOLERANCE
 from rapo.gate.fold import ROW, UNIT, Fold, Rows, Vouch
+from rapo.gate.law import harm_of, net_rate, params_of
+from rapo.gate.state import State
 
 REFERENCE = runpy.run_path(str(Path(__file__).with_name("reference.py")))
 LEDGERS = runpy.run_path(str(Path(__file__).with_name("ledgers.py")))
@@ -43,6 +46,27 @@ def test_harm_goes_on_while_the_rate_is_remembered() -> None:
     fold = steady(0.2, 5.0, 200, GateConfig(half_life=500.0))
     fold.run(START + 300)
     assert (fold.course(0)[1]["harm"][-50:] > 0).all()
+
+
+def test_a_rate_is_net_of_what_chance_may_explain() -> None:
+    p = params_of(GateConfig(shrinkage=50.0, z=2.0, base_rate=0.02, scale=0.2))
+    assert net_rate(12.0, 50.0, 0.02, p) == pytest.approx((13 - 2 * 13**0.5) / 100)
+    assert harm_of(12.0, 50.0, 0.02, p) == pytest.approx(((13 - 2 * 13**0.5) / 100 - 0.02) / 0.2)
+
+
+def test_a_region_with_one_report_on_few_exposures_cannot_scar() -> None:
+    """Its raw rate, a third, is ten times the threshold, and says nothing."""
+    rows = np.zeros(201, ROW)
+    rows["tick"], rows["amount"] = START + 1, UNIT
+    rows["source"], rows["signal"] = np.arange(201), np.arange(201) % 2
+    rows["region"][-1] = 1  # 200 reports on the busy one
+    shown = {START + 1: {0: 2000 * UNIT, 1: 3 * UNIT, 2: 500 * UNIT}}
+    state = State(lambda keys: {})
+    state.fold = play(new_fold(3, GateConfig()), rows, shown, START + 2)
+    state.regions.add(["busy", "sparse", "silent"])
+    state.traffic.grow(3)
+    seen = overview(state)
+    assert (seen["can_scar"], seen["regions"], seen["idle"]) == (1, 3, False)
 
 
 def flood(rng: np.random.Generator, k: int, liars: int) -> tuple[Rows, Shown]:
@@ -140,7 +164,7 @@ def test_a_topic_alone_is_no_harm() -> None:
     assert fold.G[0] > 0
     fold.run(START + 3000)
     assert fold.G[0] == 0.0
-    assert fold.alive == 0
+    assert fold.live.size == 0
 
 
 # --- exposure

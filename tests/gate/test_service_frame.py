@@ -11,9 +11,9 @@ import pytest
 from fastapi.testclient import TestClient
 
 from rapo.gate import StoreError
-from rapo.gate.service.app import make_app
+from rapo.gate.service.app import log_to, make_app
 from rapo.gate.service.auth import Keys
-from rapo.gate.service.frame import LOGGER, log_to
+from rapo.gate.service.strict import LOGGER
 
 _SCOPED = [
     ("POST", "/v1/decisions", "gate"), ("POST", "/v1/exposures", "gate"),

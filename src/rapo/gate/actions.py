@@ -1,5 +1,6 @@
-"""What reviewers do to a gate: confirm, override, allow, roll back; each declared once.
+"""What people do to a gate, each action declared once.
 
+Reviewers confirm, override, allow and roll back; administrators set the mode, settings and labels.
 Gate method, endpoint, command, form, dry run and log line all follow from the declaration.
 """
 
@@ -8,8 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Annotated, Any
 
-from rapo.gate.config import GateConfig
+from rapo.gate import format as words
+from rapo.gate.config import FIXED, GateConfig
 from rapo.gate.declare import (
+    LABELS,
     Action,
     Given,
     Kind,
@@ -20,15 +23,6 @@ from rapo.gate.declare import (
     real_in,
 )
 from rapo.gate.events import Region, checked_word
-from rapo.gate.format import (
-    clock,
-    listed_reports,
-    number,
-    since_and_until,
-    some_names,
-    span,
-    these_reports,
-)
 from rapo.gate.state import State
 
 Values = dict[str, Any]
@@ -62,12 +56,12 @@ class Confirm(Action):
     def title(self) -> str:
         """What is proposed."""
         if self.reports:
-            return f"Confirm {these_reports(self.reports)}"
-        return f"Confirm what was reported on {some_names(self.regions)}"
+            return f"Confirm {words.these_reports(self.reports)}"
+        return f"Confirm what was reported on {words.some_names(self.regions)}"
 
     def meaning(self, config: GateConfig) -> str:
         """Late reports count at the next tick, the others' regions may scar."""
-        days = span(config.confirm_ticks * config.tick_seconds)
+        days = words.span(config.confirm_ticks * config.tick_seconds)
         if self.reports:
             return (
                 "Late and quarantined reports count from the next tick on, so they change nothing "
@@ -79,7 +73,9 @@ class Confirm(Action):
     def told(cls, data: Values, before: Values) -> str:
         """Which reports, if any."""
         named = data.get("reports") or []
-        return f"Confirmed {listed_reports(named)}" if named else "Confirmed what was reported"
+        return (
+            f"Confirmed {words.listed_reports(named)}" if named else "Confirmed what was reported"
+        )
 
 
 @action("override", "/v1/overrides", scope="review", event="Override", verb="Set ψ")
@@ -114,14 +110,14 @@ class Override(Action):
         """What is proposed."""
         if self.psi is None:
             return f"Take the override of {self.region} back"
-        return f"Set ψ of {self.region} to {number(self.psi)}"
+        return f"Set ψ of {self.region} to {words.number(self.psi)}"
 
     def meaning(self, config: GateConfig) -> str:
         """How long, and what goes on underneath."""
         if self.psi is None:
             return "The region is gated by what was reported again."
         end = self.expires_at
-        until = "until somebody takes it back" if end is None else f"until {clock(end)} UTC"
+        until = "until somebody takes it back" if end is None else f"until {words.clock(end)} UTC"
         return f"It holds {until}, whatever is reported. The trace and the scar go on underneath."
 
     @classmethod
@@ -130,8 +126,8 @@ class Override(Action):
         if data["psi"] is None:
             return "Took the override back"
         end = data.get("expires_at")
-        until = "until taken back" if end is None else f"until {clock(end)} UTC"
-        return f"Set ψ to {number(data['psi'])} {until}"
+        until = "until taken back" if end is None else f"until {words.clock(end)} UTC"
+        return f"Set ψ to {words.number(data['psi'])} {until}"
 
 
 @action("allow", "/v1/allow", scope="review", event="Allow", verb="Change the allow-list")
@@ -203,8 +199,8 @@ class Rollback(Action):
     def title(self) -> str:
         """What is proposed."""
         if self.reports:
-            return f"Roll back {these_reports(self.reports)}"
-        return f"Roll back everything{since_and_until(self.source, self.start, self.end)}"
+            return f"Roll back {words.these_reports(self.reports)}"
+        return f"Roll back everything{words.since_and_until(self.source, self.start, self.end)}"
 
     def meaning(self, config: GateConfig) -> str:
         """Never was."""
@@ -219,6 +215,136 @@ class Rollback(Action):
     def told(cls, data: Values, before: Values) -> str:
         """What was taken out."""
         if data.get("reports"):
-            return f"Rolled back {listed_reports(data['reports'])}"
-        where = since_and_until(data.get("source"), data.get("from"), data.get("to"))
+            return f"Rolled back {words.listed_reports(data['reports'])}"
+        where = words.since_and_until(data.get("source"), data.get("from"), data.get("to"))
         return f"Rolled back all reports{where}"
+
+
+@action(
+    "mode", "/v1/mode", scope="admin", event="ConfigChange", part="mode", verb="Change the mode"
+)
+@dataclass(frozen=True)
+class Mode(Action):
+    """`shadow` computes and logs; `enforce` serves the gated law to `percent` of decisions."""
+
+    mode: Annotated[
+        str, Given(Kind.CHOICE, "Compute and log, or serve.", choices=("shadow", "enforce"))
+    ]
+    percent: Annotated[
+        float, Given(Kind.REAL, "Share of decisions to enforce, in percent.", low=0, high=100)
+    ] = 100.0
+    reason: str = field(default="set by program", kw_only=True)
+
+    def body(self, state: State, now: float) -> Values:
+        """One of the two, and a percentage."""
+        if self.mode not in ("shadow", "enforce"):
+            raise ValueError(f"mode must be 'shadow' or 'enforce', got {self.mode!r}")
+        return {"mode": self.mode, "percent": real_in("percent", self.percent, 0, 100)}
+
+    def title(self) -> str:
+        """What is proposed."""
+        if self.mode == "enforce":
+            return f"Enforce for {words.number(self.percent)} % of decisions"
+        return "Go back to shadow mode"
+
+    def meaning(self, config: GateConfig) -> str:
+        """What decisions are answered with."""
+        if self.mode == "enforce":
+            return "These decisions are answered with the gated law; the others as proposed."
+        return "Decisions are computed and logged, and answered as proposed."
+
+    @classmethod
+    def told(cls, data: Values, before: Values) -> str:
+        """Mode and percentage."""
+        if data["mode"] == "shadow":
+            return "Mode: shadow"
+        return f"Mode: enforce for {words.number(data['percent'])} % of decisions"
+
+
+@action(
+    "configure", "/v1/config", scope="admin", event="ConfigChange", part="config",
+    verb="Change the settings",
+)  # fmt: skip
+@dataclass(frozen=True)
+class Configure(Action):
+    """Change settings from the next tick on; those that ticks hang on cannot change."""
+
+    changes: Annotated[dict[str, Any], Given(Kind.SETTINGS, "As min_sources=5 or params.w_H=4.")]
+
+    def body(self, state: State, now: float) -> Values:
+        """Settings that are whole and sound once changed; the fixed ones as they were."""
+        changes, old = self.changes, state.config.to_dict()
+        if not isinstance(changes, dict) or not changes:
+            raise ValueError(f"changes must be settings and their values, got {changes!r:.80}")
+        new = {**old, **changes}
+        if isinstance(changes.get("params"), dict):
+            new["params"] = {**old["params"], **changes["params"]}
+        after = GateConfig.from_dict(new).to_dict()
+        for name in FIXED:
+            if after[name] != old[name]:
+                raise ValueError(
+                    f"{name} cannot change: ticks in the log would mean something else; "
+                    f"make a new gate, or keep {old[name]}"
+                )
+        return {"config": after}
+
+    def title(self) -> str:
+        """What is proposed."""
+        told = ", ".join(f"{k} = {words.setting(v)}" for k, v in words.flat(self.changes).items())
+        return f"Set {told}"
+
+    def meaning(self, config: GateConfig) -> str:
+        """From when."""
+        return "It holds from the next tick on. What was folded until then stays as it is."
+
+    @classmethod
+    def told(cls, data: Values, before: Values) -> str:
+        """Only what differs: settings are logged whole."""
+        old, new = words.flat(before), words.flat(data["config"])
+        changed = [k for k in new if old.get(k) != new[k]]
+        told = ", ".join(
+            f"{k} {words.setting(old.get(k))} → {words.setting(new[k])}" for k in changed
+        )
+        return "Settings: " + (told or "no change")
+
+
+@action("label", "/v1/labels", scope="admin", event="ConfigChange", part="labels", verb="Label")
+@dataclass(frozen=True)
+class Label(Action):
+    """Label regions for audits, outcomes and the page; replaces earlier labels."""
+
+    labels: Annotated[
+        dict[Region, dict[str, str]], Given(Kind.LABELS, "Regions and what to say of each.")
+    ]
+
+    def body(self, state: State, now: float) -> Values:
+        """Known regions, known names, printable words; a link that browsers may follow."""
+        if not isinstance(self.labels, dict) or not self.labels:
+            raise ValueError(f"labels must be regions and their labels, got {self.labels!r:.80}")
+        pairs = []
+        for region, label in self.labels.items():
+            known_region(state, region)
+            if not isinstance(label, dict) or set(label) - set(LABELS):
+                raise ValueError(f"a label has {', '.join(LABELS)}, got {label!r:.80}")
+            for name, value in label.items():
+                checked_word(name, value, 1000 if name == "url" else 200)
+            if label.get("sensitive", "no") not in ("yes", "no"):
+                raise ValueError(f"sensitive must be 'yes' or 'no', got {label['sensitive']!r}")
+            if not label.get("url", "https://").lower().startswith(("https://", "http://")):
+                raise ValueError(f"url must begin with https:// or http://, got {label['url']!r}")
+            pairs.append([region, dict(label)])
+        return {"labels": pairs}
+
+    def title(self) -> str:
+        """What is proposed."""
+        return f"Label {words.some_names(list(self.labels))}"
+
+    def meaning(self, config: GateConfig) -> str:
+        """What labels are for."""
+        return "Labels change no psi: the audit compares by them, and the page shows them."
+
+    @classmethod
+    def told(cls, data: Values, before: Values) -> str:
+        """How many."""
+        count = len(data["labels"])
+        return "Labelled a region" if count == 1 else f"Labelled {count} regions"

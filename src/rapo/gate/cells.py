@@ -1,16 +1,70 @@
 """What the fold knows of each region that has been reported, and what it is stepped through.
 
-Everything begins as zeros: memory that no region has touched costs nothing.
+Everything begins as zeros: memory that no region has touched costs nothing. Arrays grow, and what
+belongs together within one is linked.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from rapo.core.jit import kernel
 from rapo.gate.config import GateConfig
+
+Array = npt.NDArray[Any]
+
+
+def grown(array: Array, size: int, fill: int) -> Array:
+    """`array` if it has `size` elements, else a longer copy; those handed out stay as they were."""
+    if size <= array.size:
+        return array
+    size = max(size, 2 * array.size)
+    longer = np.zeros(size, array.dtype) if fill == 0 else np.full(size, fill, array.dtype)
+    longer[: array.size] = array
+    return longer
+
+
+@kernel
+def _append(owners: Any, start: int, first: Any, last: Any, following: Any) -> None:
+    for i in range(owners.size):
+        item, owner = start + i + 1, owners[i]
+        if last[owner] == 0:
+            first[owner] = item
+        else:
+            following[last[owner] - 1] = item
+        last[owner] = item
+
+
+class Links:
+    """Lists of items, one list for each owner, in the order in which items came.
+
+    Items are numbered from 1; 0 is the end of a list.
+
+    >>> links = Links(); links.append(np.array([0, 1, 0]), owners=2, start=0)
+    >>> int(links.first[0]), int(links.next[0]), int(links.next[2])
+    (1, 3, 0)
+    """
+
+    def __init__(self) -> None:
+        self.first = np.zeros(16, np.int64)
+        """First item of each owner."""
+        self.last = np.zeros(16, np.int64)
+        self.next = np.zeros(16, np.int64)
+        """What follows each item (that of item 1 comes first)."""
+
+    def append(self, owner_of: Array, owners: int, start: int) -> None:
+        """Add items `start + 1` and on; room is made for so many `owners`."""
+        self.room(owners, start + owner_of.size)
+        _append(owner_of.astype(np.int64), start, self.first, self.last, self.next)
+
+    def room(self, owners: int, items: int) -> None:
+        """Make room."""
+        self.first, self.last = grown(self.first, owners, 0), grown(self.last, owners, 0)
+        self.next = grown(self.next, items, 0)
+
 
 CELL = np.dtype(
     [
@@ -49,7 +103,7 @@ PAIR = np.dtype(
 )
 
 COURSE = np.dtype(
-    [(name, np.float64) for name in ("G", "H", "harm", "S", "E", "grew", "held", "fade", "keep")]
+    [(n, np.float64) for n in ("G", "H", "psi", "harm", "S", "E", "grew", "held", "fade", "keep")]
 )
 """A region after a tick; what the scar grew by, and what was kept of scar, reports and trace."""
 
@@ -79,6 +133,23 @@ class Book(NamedTuple):
     vouch_until: npt.NDArray[np.int64]
     first_vouch: npt.NDArray[np.int64]
     next_vouch: npt.NDArray[np.int64]
+
+
+class Stops(NamedTuple):
+    """Ticks at which cells are written down, in ascending order cell by cell."""
+
+    first: npt.NDArray[np.int64]
+    """Place of the first one of each cell that is stepped, and the end, (cells + 1,)."""
+    ticks: npt.NDArray[np.int64]
+    course: npt.NDArray[np.void]
+    """`COURSE` at each; zeros and psi 1 where nothing had been reported."""
+
+    @classmethod
+    def at(cls, first: npt.ArrayLike, ticks: npt.NDArray[np.int64]) -> Stops:
+        """Stops with nothing written."""
+        course = np.zeros(ticks.size, COURSE)
+        course["psi"] = 1.0
+        return cls(np.asarray(first, np.int64), ticks, course)
 
 
 class Change(NamedTuple):

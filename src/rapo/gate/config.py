@@ -1,18 +1,22 @@
-"""`GateConfig`: everything about a gate that an operator may choose."""
+"""`GateConfig`: everything about a gate that an operator may choose; a clock for simulations."""
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+import tomllib
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from math import sqrt
+from pathlib import Path
 from typing import Any
 
 from rapo.core.params import FieldParams
 from rapo.core.validate import whole_number
 from rapo.gate.events import checked_word
 
+Clock = Callable[[], float]
+"""Tells Unix seconds."""
 FIXED = ("tick_seconds", "D", "D_max")
 """Settings that give logged ticks their meaning; a gate keeps the ones it was made with."""
 
@@ -188,3 +192,32 @@ class GateConfig:
         """SHA-256 of the settings, in hex."""
         text = json.dumps(self.to_dict(), sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(text.encode()).hexdigest()
+
+
+class SimulatedClock:
+    """Unix seconds that go on when they are told to.
+
+    >>> clock = SimulatedClock(100.0); clock.now += 60; clock()
+    160.0
+    """
+
+    def __init__(self, now: float) -> None:
+        self.now = now
+
+    def __call__(self) -> float:
+        """The time."""
+        return self.now
+
+
+def config_of(path: Path | None) -> GateConfig:
+    """Settings from a TOML file; the defaults without one."""
+    if path is None:
+        return GateConfig()
+    try:
+        values = tomllib.loads(path.read_text())
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ValueError(f"{path} is not TOML: {error}") from None
+    try:
+        return GateConfig.from_dict(values)
+    except (ValueError, TypeError) as error:
+        raise ValueError(f"{path}: {error}") from None

@@ -12,14 +12,17 @@ from collections.abc import Callable
 from dataclasses import MISSING, dataclass, field, fields
 from enum import Enum
 from math import isfinite
-from typing import Any, ClassVar, TypeVar, get_args, get_type_hints
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, get_args, get_type_hints
 
 import numpy as np
 
+from rapo.gate.audit import foresee
 from rapo.gate.config import GateConfig
-from rapo.gate.events import Draft, Region, checked_region, checked_word
-from rapo.gate.foresee import foresee
+from rapo.gate.events import Draft, Event, Region, checked_region, checked_word
 from rapo.gate.state import State
+
+if TYPE_CHECKING:
+    from rapo.gate.gate import Gate
 
 LONGEST_REASON = 1000
 LABELS = {
@@ -199,6 +202,45 @@ def action_of(event: str, data: dict[str, Any]) -> type[Action] | None:
         if one.event == event and (not one.part or one.part in data) and "created" not in data:
             return one
     return None
+
+
+# --- actions in the log
+
+
+def deeds(gate: Gate, limit: int = 100) -> list[dict[str, Any]]:
+    """The newest actions: position, time, kind, who, what in words, the regions, and the reason."""
+    store = gate.store
+    kinds = tuple(dict.fromkeys(a.event for a in ACTIONS.values()))
+    events = store.read(0, limit, (*kinds, "Escalation"), newest=True)
+    # A change of settings is logged whole; only what differs from the one before is worth reading.
+    changes = [e for e in events if e.kind == "ConfigChange"]
+    if changes:
+        before = changes[-1].position - 1
+        older = store.read(0, 500, ("ConfigChange",), newest=True)
+        changes += [e for e in older if e.position <= before]
+    configs = [(e.position, e.data()["config"]) for e in changes if "config" in e.data()]
+    return [_in_words(event, configs) for event in events]
+
+
+def _in_words(event: Event, configs: list[tuple[int, dict[str, Any]]]) -> dict[str, Any]:
+    data = event.data()
+    before = next((c for p, c in configs if p < event.position), {})
+    action = action_of(event.kind, data)
+    if action is not None:
+        what, regions = action.told(data, before), action.concerns(data)
+    elif event.kind == "Escalation":
+        what, regions = f"Escalated {data['band']}: {data['seen']}", []
+    else:
+        what, regions = "Created the gate in shadow mode", []
+    return {
+        "position": event.position,
+        "at": event.at,
+        "kind": event.kind,
+        "by": data.get("by", "the gate"),
+        "what": what,
+        "regions": regions,
+        "reason": data.get("reason", ""),
+    }
 
 
 # --- checks that actions share

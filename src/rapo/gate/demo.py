@@ -17,8 +17,7 @@ import numpy as np
 from rich.console import Console
 
 from rapo.gate import audit, tables
-from rapo.gate.clock import SimulatedClock
-from rapo.gate.config import GateConfig
+from rapo.gate.config import GateConfig, SimulatedClock
 from rapo.gate.declare import Effect
 from rapo.gate.gate import Gate
 from rapo.gate.intake import HarmReport

@@ -9,13 +9,12 @@ from concurrent.futures import Future
 from math import floor
 from typing import Any
 
-from rapo.gate.config import GateConfig
-from rapo.gate.events import Draft, digest_of, packed
-from rapo.gate.memory import Memory, Replay, replayed
-from rapo.gate.retention import dropped
+from rapo.gate.config import Clock, GateConfig
+from rapo.gate.decide import View
+from rapo.gate.events import Draft, drafted
+from rapo.gate.memory import Memory, Replay, dropped, replayed
 from rapo.gate.state import State
 from rapo.gate.store import Appending, BusyError, Store, StoreError
-from rapo.gate.view import View
 from rapo.gate.writer import PATIENCE, Job, Work, Writer
 
 POLL = 0.2
@@ -25,12 +24,8 @@ SNAPSHOT_EVERY = 100_000
 AHEAD = 60.0
 """Seconds that the last tick may be ahead of the clock before health says so."""
 
-_OWN_FAULTS = (
-    ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError
-)  # fmt: skip
+_OWN_FAULTS = (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError)
 """What a job may raise before it appends; anything else is the store's and ends the transaction."""
-
-Clock = Callable[[], float]
 
 
 class Engine:
@@ -252,12 +247,8 @@ class Engine:
             finally:
                 self.state.fetch = self.store.find
         for future, value, problem in answers:
-            if not future.set_running_or_notify_cancel():
-                continue
-            if problem is not None:
-                future.set_exception(problem)
-            else:
-                future.set_result(value)
+            if future.set_running_or_notify_cancel():
+                future.set_result(value) if problem is None else future.set_exception(problem)
         for job in jobs:  # the log knows them by now, or never will
             if job.draft is not None:
                 self.asked.pop(str(job.draft.key), None)
@@ -292,8 +283,10 @@ class Engine:
             return
         unique = {str(draft.key): draft for draft in reversed(drafts)}
         there = log.find(list(unique))
-        new = [d for k, d in reversed(unique.items()) if k not in there]
-        for event in log.append(new):
+        self._log(log, *(d for k, d in reversed(unique.items()) if k not in there))
+
+    def _log(self, log: Appending, *drafts: Draft) -> None:
+        for event in log.append(drafts):
             self.state.apply(event)
 
     def _tick_if_due(self, log: Appending) -> None:
@@ -301,15 +294,12 @@ class Engine:
         if now <= self.state.tick:
             return  # or another replica was faster
         left_before = set(self.state.bands_left)
-        body = packed({"tick": now})
-        draft = Draft("Tick", self.clock(), None, digest_of(body), body)
-        for event in log.append([draft]):
-            self.state.apply(event)
+        at = self.clock()
+        self._log(log, drafted("Tick", at, {"tick": now}))
         left = self.state.bands_left
         for band in sorted(set(left) - left_before):
-            told = packed({"band": band, "seen": left[band], "tick": now})
-            for event in log.append([Draft("Escalation", draft.at, None, digest_of(told), told)]):
-                self.state.apply(event)
+            told = {"band": band, "seen": left[band], "tick": now}
+            self._log(log, drafted("Escalation", at, told))
 
     def _tick_now(self) -> int:
         return floor(self.clock() / self.state.config.tick_seconds)
@@ -319,7 +309,7 @@ class Engine:
         state = self.state
         overrides = list(state.overrides.values())  # at once: the writer may be adding to them
         ends = any(o["expires_at"] is not None for o in overrides)
-        return bool(ends or state.pending or state.fold.alive or state.traffic.now.decisions)
+        return bool(ends or state.pending or state.fold.live.size or state.traffic.now.decisions)
 
     def _idle(self) -> None:
         """Nothing came for a while: follow the log and the clock."""

@@ -84,6 +84,12 @@ def packed(value: Any) -> bytes:
     return _ENCODER.encode(value).encode()
 
 
+def drafted(kind: str, at: float, data: Any, key: str | None = None) -> Draft:
+    """An event of any kind but Decision, with its body and the digest of that."""
+    body = packed(data)
+    return Draft(kind, at, key, digest_of(body), body)
+
+
 def digest_of(body: bytes) -> bytes:
     """16 bytes that stand for what a caller sent."""
     return hashlib.blake2b(body, digest_size=16).digest()

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rapo.core.jit import kernel
-from rapo.gate.grow import Links, grown
+from rapo.gate.cells import Links, grown
 from rapo.gate.law import Params
 from rapo.gate.ledger import UNIT
 
@@ -63,6 +63,25 @@ def _settle(
 
 
 @kernel
+def _breaks(
+    regions: Any, ticks: Any, counts: Any, fade: float, shrinkage: float, broken: Any, E: Any
+) -> int:
+    """Which of the exposures of regions, sorted by region and tick, are breaks; E at each."""
+    count, seen, held = 0, 0.0, 0.0
+    for i in range(regions.size):
+        if i > 0 and regions[i] == regions[i - 1]:
+            passed = fade ** float(ticks[i] - ticks[i - 1])
+            seen, held = seen * passed + counts[i], held * passed
+        else:
+            seen, held = counts[i], -1.0
+        if held < 0 or abs(seen - held) > TOLERANCE * (held + shrinkage):
+            held = seen
+            broken[count], E[count] = i, seen
+            count += 1
+    return count
+
+
+@kernel
 def _change(tick: int, before: float, after: float, E: Any, E_tick: Any, held: Any,
             held_tick: Any) -> None:  # fmt: skip
     """New settings hold from the next tick on: every held course begins anew there."""
@@ -96,6 +115,26 @@ class Exposure:
         self.breaks = 0
         self.break_tick = np.zeros(16, np.int64)
         self.break_E = np.zeros(16)
+
+    @classmethod
+    def of(cls, regions: npt.NDArray[Any], ticks: npt.NDArray[Any], counts: npt.NDArray[Any],
+           p: Params, slot_of: npt.NDArray[np.int32]) -> Exposure:  # fmt: skip
+        """What regions with a slot have in memory, of exposures that have all counted.
+
+        Args:
+            regions: of each, in ascending order, (n,).
+            ticks: when it counts, in ascending order within a region, (n,).
+            counts: how many, (n,).
+            p: settings.
+            slot_of: slot of each region.
+        """
+        made, place, E = cls(), np.zeros(regions.size, np.int64), np.zeros(regions.size)
+        made.breaks = _breaks(regions, ticks, counts, p.fade, p.shrinkage, place, E)
+        place = place[: made.breaks]
+        made.break_tick, made.break_E = ticks[place], E[: made.breaks]
+        slots = slot_of[regions[place]]
+        made.links.append(slots, int(slot_of.max(initial=-1)) + 1, 0)
+        return made
 
     def grow(self, regions: int) -> None:
         """Make room for regions."""

@@ -17,15 +17,16 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import pdtrc
 
-from rapo.gate import lift
-from rapo.gate.law import Acting, can_act
-from rapo.gate.offline import History, Law, course
-from rapo.gate.shadow_log import ShadowLog
+from rapo.core.params import FieldParams
+from rapo.gate.config import GateConfig
+from rapo.gate.fit_report import EARLIER, LOSSES, held_at, interval, resampled, shares
+from rapo.gate.law import Acting, can_act, net_rate, params_of
+from rapo.gate.shadow_log import History, ShadowLog, course
 
 LEAST_REPORTS = 50
 """With fewer there is nothing to fit."""
-EARLIER, INNER = 0.6, 0.3
-"""Shares of the ticks: settings are chosen up to the first, compared from the second on."""
+INNER = 0.3
+"""Share of the ticks from which on settings are compared, up to `EARLIER`."""
 CLEARLY = 1e-3
 """A region is above the base rate if chance alone gives as many reports less often than this."""
 WORTH = 2.0
@@ -34,7 +35,6 @@ ABOUT = 0.05
 """Settings this close to the best, as a share of it, are as good: the most careful is taken."""
 RESAMPLES = 200
 DAY_SECONDS = 86400.0
-LOSSES = np.linspace(0.005, 0.25, 50)
 
 Reals = npt.NDArray[np.float64]
 Interval = tuple[float, float] | None
@@ -42,16 +42,6 @@ Interval = tuple[float, float] | None
 
 class NotEnoughError(ValueError):
     """A log that nothing can be fitted to; says what is missing."""
-
-
-def guards_of(config: Any) -> Law:
-    """What a gate's settings fix: constants of the fields, agreement, floor, life of scars."""
-    return Law(
-        base_rate=0.01, half_life=1.0, shrinkage=1.0, z=1.0, scale=1.0, params=config.params,
-        min_sources=config.min_sources, min_signals=config.min_signals,
-        confirm_ticks=config.confirm_ticks, unconfirmed_floor=config.unconfirmed_floor,
-        scar_ticks=config.scar_ticks,
-    )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +65,7 @@ class Score:
 class Fit:
     """Settings, and what they are worth."""
 
-    law: Law
+    law: GateConfig
     base_interval: Interval
     score: Score
     scarred: list[Any]
@@ -143,9 +133,8 @@ class _Problem:
         self.history = History.of(
             len(log.regions), log.seen, log.said, delay=log.delay, cap_source=cap_source
         )
-        at, self.tick, count = self.history.seen
-        self.tick = self.tick - log.delay
-        self.region = np.repeat(np.arange(len(log.regions)), np.diff(at))
+        self.region, tick, count = self.history.seen
+        self.tick = tick - log.delay
         place = self.tick - self.tick.min()
         width = int(place.max()) + 1
         cell = self.region * width + place  # sorted, as the history is
@@ -171,13 +160,13 @@ class _Problem:
             np.bincount(region[early], amount[early], n).astype(np.float64),
         )
 
-    def weights(self, law: Law, mask: npt.NDArray[np.bool_]) -> Reals:
+    def weights(self, law: GateConfig, mask: npt.NDArray[np.bool_]) -> Reals:
         """Down-weights `1 - psi` of some cells."""
         return 1 - course(self.history, law, self.region[mask], self.tick[mask]).psi
 
 
 def fit(
-    log: ShadowLog, guards: Law | None = None, *, loss: float = 0.1,
+    log: ShadowLog, guards: GateConfig | None = None, *, loss: float = 0.1,
     cap_source: float | None = 5.0, seed: int = 0,
 ) -> Fit:  # fmt: skip
     """Choose settings on the earlier part of a log, score them on the later part.
@@ -203,7 +192,8 @@ def fit(
         raise NotEnoughError(
             f"the log has {len(log.said[0])} reports; at least {LEAST_REPORTS} are needed"
         )
-    guards = guards or Law(0.01, 1.0, 1.0, 1.0, 1.0, min_sources=3, min_signals=2)
+    plain = GateConfig(params=FieldParams(), confirm_ticks=10**9)
+    guards = replace(guards or plain, base_rates={})  # regions have no topics here
     problem = _Problem(log, cap_source)
     until = problem.cut(EARLIER)
     totals = problem.totals(until)
@@ -218,10 +208,11 @@ def fit(
     end = np.full(len(log.regions), problem.tick.max() + log.delay)
     scars = course(problem.history, law, np.arange(len(log.regions)), end).H > 0
     everything = problem.totals(int(problem.tick.max()) + 1)
-    rates = everything[1] / np.maximum(everything[0], 1e-300)
+    exposures, harm = (total[everything[0] > 0] for total in everything)
+    rates = net_rate(harm, exposures, law.base_rate, params_of(law))
     return Fit(
         law, spread, score, [log.regions[r] for r in np.flatnonzero(scars)],
-        can_act(law, rates[everything[0] > 0]), len(log.said[0]), float(everything[0].sum()),
+        can_act(law, rates), len(log.said[0]), float(exposures.sum()),
         _notes(log, law, score, loss),
     )  # fmt: skip
 
@@ -230,15 +221,15 @@ def _base_interval(totals: tuple[Reals, Reals], size: float, seed: int) -> Inter
     """Interval of the base rate when other regions had been there."""
     rng, n = np.random.default_rng(seed), totals[0].size
     picks = (rng.integers(0, n, n) for _ in range(RESAMPLES))
-    return lift.interval([
+    return interval([
         base_rate(totals[0][pick], totals[1][pick], size)
         for pick in picks if totals[0][pick].sum() > 0
     ])  # fmt: skip
 
 
 def _search(
-    problem: _Problem, guards: Law, base: float, totals: tuple[Reals, Reals], loss: float
-) -> Law:
+    problem: _Problem, guards: GateConfig, base: float, totals: tuple[Reals, Reals], loss: float
+) -> GateConfig:
     """The most careful law among those that hold back about the most for what it costs."""
     length = max(int(problem.tick.max() - problem.tick.min()), 1)
     lowest, highest = problem.cut(INNER), problem.cut(EARLIER)
@@ -248,15 +239,15 @@ def _search(
     scale = float(np.clip(rate.max() - base, 2 * base, 1.0))
     steady = guards.params.alpha / guards.params.lam
 
-    def law_of(times: float, z: float, prior: float, share: float) -> Law:
+    def law_of(times: float, z: float, prior: float, share: float) -> GateConfig:
         harm = min((times - 1) * base / scale, 0.9)  # of a region at `times` the base rate
         return replace(
             guards, base_rate=base, half_life=max(length * share, 1.0), z=z, scale=scale,
             shrinkage=prior / base, params=replace(guards.params, tau=steady * harm),
         )  # fmt: skip
 
-    def worth(law: Law) -> float:
-        held, lost = lift.shares(problem.weights(law, mask), good, bad)
+    def worth(law: GateConfig) -> float:
+        held, lost = shares(problem.weights(law, mask), good, bad)
         return held - WORTH * lost if lost <= loss else -lost
 
     grid = product((5.0, 3.0, 2.0), (2.0, 1.0), (2.0, 0.5), (0.5, 0.15, 0.05))
@@ -266,33 +257,33 @@ def _search(
     return next(x for x, w in zip(laws, worths, strict=True) if w >= best - ABOUT * abs(best))
 
 
-def _score(problem: _Problem, law: Law, seed: int) -> Score:
+def _score(problem: _Problem, law: GateConfig, seed: int) -> Score:
     """What a law does on the later part, with a bootstrap over regions."""
     mask = problem.tick >= problem.cut(EARLIER)
     good, bad, region = problem.good[mask], problem.bad[mask], problem.region[mask]
     weight = problem.weights(law, mask)
 
     def figures(times: Reals | float) -> tuple[float, float, float, Reals]:
-        held, lost = lift.shares(weight, good * times, bad * times)
-        reach = lift.shares(np.where(weight > 0, 1.0, 0.0), good * times, bad * times)[1]
+        held, lost = shares(weight, good * times, bad * times)
+        reach = shares(np.where(weight > 0, 1.0, 0.0), good * times, bad * times)[1]
         at = np.minimum(LOSSES, reach)
-        held_there = lift.held_at(weight, good * times, bad * times, LOSSES.tolist())
+        held_there = held_at(weight, good * times, bad * times, LOSSES.tolist())
         curve = np.divide(held_there, at, out=np.full(at.size, np.nan), where=at > 0)
         return held, lost, held / lost if lost > 0 else float("nan"), curve
 
     held, lost, ratio, curve = figures(1.0)
-    drawn = [figures(times) for times in lift.resampled(region, RESAMPLES, seed)]
-    bands = [lift.interval([d[3][i] for d in drawn]) or (np.nan, np.nan) for i in range(curve.size)]
+    drawn = [figures(times) for times in resampled(region, RESAMPLES, seed)]
+    bands = [interval([d[3][i] for d in drawn]) or (np.nan, np.nan) for i in range(curve.size)]
     return Score(
         held, lost, ratio,
-        held_interval=lift.interval([d[0] for d in drawn]),
-        lost_interval=lift.interval([d[1] for d in drawn]),
-        lift_interval=lift.interval([d[2] for d in drawn]),
+        held_interval=interval([d[0] for d in drawn]),
+        lost_interval=interval([d[1] for d in drawn]),
+        lift_interval=interval([d[2] for d in drawn]),
         curve=np.vstack([curve, np.array(bands).T]),
     )  # fmt: skip
 
 
-def _notes(log: ShadowLog, law: Law, score: Score, loss: float) -> tuple[str, ...]:
+def _notes(log: ShadowLog, law: GateConfig, score: Score, loss: float) -> tuple[str, ...]:
     """What an operator should know before using the settings."""
     notes = []
     for what, column, needed in (

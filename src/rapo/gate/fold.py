@@ -11,10 +11,21 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from rapo.gate.cells import CELL, COURSE, PAIR, Book, Cells, Change, Fields, Vouch
+from rapo.gate.cells import (
+    CELL,
+    COURSE,
+    PAIR,
+    Book,
+    Cells,
+    Change,
+    Fields,
+    Links,
+    Stops,
+    Vouch,
+    grown,
+)
 from rapo.gate.config import GateConfig
 from rapo.gate.exposure import Exposure
-from rapo.gate.grow import Links, grown
 from rapo.gate.law import numbered, params_of, rates_of
 from rapo.gate.ledger import MOST, NOTHING, ROW, UNIT, Ledger, Rows
 from rapo.gate.steps import advance, clear, forgets, serve, wake
@@ -24,7 +35,7 @@ __all__ = ["MOST", "ROW", "UNIT", "Change", "Fields", "Fold", "Rows", "Vouch"]
 FAR = 2**62
 """A tick that does not come."""
 Slots = npt.NDArray[np.int32]
-Real = npt.NDArray[np.float64]
+Shown = tuple[npt.NDArray[np.float64], npt.NDArray[np.bool_]]
 
 
 class Fold:
@@ -35,13 +46,14 @@ class Fold:
     Args:
         tick: at which nothing has been reported.
         config: settings from there on.
+        ledger: rows that are all there already, to be asked for with `stopped`.
     """
 
-    def __init__(self, tick: int, config: GateConfig) -> None:
+    def __init__(self, tick: int, config: GateConfig, ledger: Ledger | None = None) -> None:
         self.start = self.tick = tick
         self.changes = [Change(tick, config)]
         self.vouches: list[Vouch] = []
-        self.ledger = Ledger()
+        self.ledger = Ledger() if ledger is None else ledger
         self.exposure = Exposure()
         self.G = np.zeros(0)
         self.H = np.zeros(0)
@@ -61,16 +73,12 @@ class Fold:
         self._forget: dict[int, list[Slots]] = {}
         """By tick, slots whose agreement expires then; they may be there in vain."""
         self._vouched = Links(), np.zeros(0, np.int64), np.zeros(0, np.int64)
+        self._room()
 
     @property
     def config(self) -> GateConfig:
         """Settings in force."""
         return self.changes[-1].config
-
-    @property
-    def alive(self) -> int:
-        """How many regions time alone changes."""
-        return int(self.live.size)
 
     def cell(self, region: int) -> Any:
         """Everything about a region; zeros if it was never reported."""
@@ -104,8 +112,7 @@ class Fold:
             slots = np.unique(np.concatenate([self.live, *self._new, *over]))
             self._new = []
             self.tick = until
-            self._advance(slots, until, self.f, self._book(), self.free, len(self.changes) - 1)
-            self._publish(slots)
+            self._go_on(slots)
 
     def configure(self, config: GateConfig) -> None:
         """New settings from the next tick on."""
@@ -121,18 +128,15 @@ class Fold:
     def vouch(self, vouches: Iterable[Vouch]) -> None:
         """A reviewer's word, given in the present tick."""
         new = list(vouches)
-        self._seat(np.array([v.region for v in new], np.int32))
-        self._room()
+        regions = np.array([v.region for v in new], np.int32)
+        self._seat(regions)
         self.vouches += new
         self._vouched = self._linked(self.vouches)
-        slots = self.ledger.slots_of(np.array([v.region for v in new], np.int32))
-        self._advance(slots, self.tick, self.f, self._book(), self.free, len(self.changes) - 1)
-        self._publish(slots)
+        self._go_on(self.ledger.slots_of(regions))
 
     def set_free(self, region: int, free: bool) -> None:
         """Put a region on the allow-list, or take it off; `again` then folds it."""
         self._seat(np.array([region], np.int32))
-        self._room()
         self.free[self.ledger.slot(region)] = free
 
     def label(self, topics: dict[int, str | None]) -> npt.NDArray[np.int32]:
@@ -171,10 +175,6 @@ class Fold:
         self.vouches, self._vouched = vouches, self._linked(vouches)
         self._room()
         self._remind(np.arange(ledger.slots, dtype=np.int32))
-
-    def all_again(self) -> None:
-        """Fold every region again."""
-        self.again(self.ledger.regions)
 
     def caps(self) -> list[tuple[int, float]]:
         """Up to which tick which cap per reporter holds."""
@@ -228,22 +228,22 @@ class Fold:
     def course(self, region: int, until: int | None = None) -> tuple[int, npt.NDArray[np.void]]:
         """A region from the tick of its first report on: that tick, and `COURSE` per tick."""
         end, slot = self.tick if until is None else until, self.ledger.slot(region)
-        first = self.first_tick(region)
-        if first is None or first > end:
-            return end, np.zeros(0, COURSE)
-        slots, course = np.array([slot], np.int32), np.zeros(end - first + 1, COURSE)
-        self._replay(slots, self._fresh(slots), self._book(), self.free, end, course, first)
-        return first, course
-
-    def first_tick(self, region: int) -> int | None:
-        """Tick of the first report on a region, counted or not."""
-        slot = self.ledger.slot(region)
         item = 0 if slot == NOTHING else int(self.ledger.links.first[slot])
-        return int(self.ledger.rows["tick"][item - 1]) if item else None
+        first = int(self.ledger.rows["tick"][item - 1]) if item else FAR
+        if first > end:
+            return end, np.zeros(0, COURSE)
+        stops = Stops.at([0, end - first + 1], np.arange(first, end + 1))
+        self.stopped(np.array([slot], np.int32), stops)
+        return first, stops.course
+
+    def stopped(self, slots: Slots, stops: Stops) -> None:
+        """Fold cells afresh and write them down at their stops; nothing else is changed."""
+        until = int(stops.ticks.max(initial=0))
+        self._replay(slots, self._fresh(slots), self._book(), self.free, until, stops)
 
     # --- what is served
 
-    def conductance(self, config: GateConfig | None = None) -> tuple[Real, npt.NDArray[np.bool_]]:
+    def conductance(self, config: GateConfig | None = None) -> Shown:
         """Psi of every region, and whether it is confirmed, by the settings in force or others."""
         psi, sure = np.ones(self.G.size), np.zeros(self.G.size, np.bool_)
         everyone = np.arange(self.ledger.slots, dtype=np.int32)
@@ -264,11 +264,9 @@ class Fold:
 
     def _room(self) -> None:
         """Make room for slots and pairs."""
-        slots, (by_source, by_signal) = self.ledger.slots, self.ledger.pairs
-        f = self.f
-        self.f = Cells(
-            grown(f.cells, slots, 0), grown(f.pairs, by_source, 0), grown(f.says, by_signal, 0)
-        )
+        slots, f = self.ledger.slots, self.f
+        sizes = (slots, *self.ledger.pairs)
+        self.f = Cells(*(grown(array, n, 0) for array, n in zip(f, sizes, strict=True)))
         self.free = grown(self.free, slots, 0)
         self.ledger.links.room(slots, 0)
         self.ledger.pair_links.room(slots, 0)
@@ -305,27 +303,29 @@ class Fold:
             breaks.links.first, breaks.links.next, tick, until, links.first, links.next,
         )  # fmt: skip
 
+    def _go_on(self, slots: Slots) -> None:
+        self._advance(slots, self.tick, self.f, self._book(), self.free, len(self.changes) - 1)
+        self._publish(slots)
+
     def _advance(
         self, slots: Slots, until: int, f: Cells, book: Book, free: npt.NDArray[np.bool_],
-        change: int, course: npt.NDArray[np.void] | None = None, first: int = FAR,
-        names: dict[str, int] | None = None,
+        change: int, stops: Stops | None = None, names: dict[str, int] | None = None,
     ) -> None:  # fmt: skip
         """Step cells under the settings of a change."""
         config = self.changes[change].config
-        written = np.zeros(0, COURSE) if course is None else course
+        stops = stops or Stops.at(np.zeros(slots.size + 1), np.zeros(0, np.int64))
         rates = rates_of(config, self.topics if names is None else names)
-        advance(slots, until, f, book, free, rates, params_of(config), written, first)
+        advance(slots, until, f, book, free, rates, params_of(config), stops)
 
     def _replay(
         self, slots: Slots, f: Cells, book: Book, free: npt.NDArray[np.bool_], until: int,
-        course: npt.NDArray[np.void] | None = None, first: int = FAR,
-        names: dict[str, int] | None = None,
+        stops: Stops | None = None, names: dict[str, int] | None = None,
     ) -> None:  # fmt: skip
         """Step cells from the beginning through all changes of settings."""
         for i, (_, config) in enumerate(self.changes):
             last = i + 1 == len(self.changes)
             end = until if last else min(until, self.changes[i + 1].tick)
-            self._advance(slots, end, f, book, free, i, course, first, names)
+            self._advance(slots, end, f, book, free, i, stops, names)
             if last or self.changes[i + 1].tick > until:
                 return
             wake(slots, end, f, book, params_of(config))

@@ -1,8 +1,11 @@
-"""Numbers, times, lists and settings in words: few digits, units, UTC."""
+"""Numbers, times, regions and settings in words, few digits, units, UTC; and what people type."""
 
 from __future__ import annotations
 
 import json
+import re
+import time
+import tomllib
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from math import floor, isfinite, log10
@@ -140,6 +143,12 @@ def setting(value: Any) -> str:
     return f"{value:g}" if isinstance(value, float) else json.dumps(value)
 
 
+def flat(config: dict[str, Any]) -> dict[str, Any]:
+    """Settings with those of the fields among them, as `params.w_H`."""
+    params = {f"params.{k}": v for k, v in (config.get("params") or {}).items()}
+    return {**{k: v for k, v in config.items() if k != "params"}, **params}
+
+
 def these_reports(reports: list[int] | int) -> str:
     """Reports that something is about to be done to.
 
@@ -177,6 +186,79 @@ FILTERS = {
     "number": number, "fixed": fixed, "percent": percent, "clock": clock, "iso": iso,
     "span": span, "region_query": region_query, "setting": setting, "conductance": conductance,
 }  # fmt: skip
+
+# --- what people type, at a prompt or into a form
+
+_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
+
+
+def region_of(word: str, text_ids: bool = False) -> Region:
+    """A word as a region: an integer if it is written as one, unless `text_ids`.
+
+    >>> region_of("12"), region_of("012"), region_of("12", text_ids=True)
+    (12, '012', '12')
+    """
+    number = re.fullmatch(r"0|-?[1-9]\d*", word)
+    return int(word) if number and not text_ids else word
+
+
+def real_of(name: str, word: str) -> float:
+    """A number."""
+    try:
+        return float(word)
+    except ValueError:
+        raise ValueError(f"{name} must be a number, got {word!r}") from None
+
+
+def time_of(name: str, word: str | None, *, ahead: bool = False) -> float | None:
+    """Unix seconds from a number, an ISO 8601 time (UTC unless it says), or a span such as 2h.
+
+    A span counts back from now, or ahead of it.
+
+    >>> time_of("at", "2026-01-02T00:00"), time_of("at", "1767312000")
+    (1767312000.0, 1767312000.0)
+    """
+    if word is None:
+        return None
+    span = re.fullmatch(r"(\d+(?:\.\d+)?)([smhd])", word)
+    if span:
+        seconds = float(span[1]) * _SECONDS[span[2]]
+        return time.time() + (seconds if ahead else -seconds)
+    try:
+        seconds = float(word)
+    except ValueError:
+        try:
+            moment = datetime.fromisoformat(word)
+        except ValueError:
+            raise ValueError(
+                f"{name} must be Unix seconds, a time such as 2026-01-31T12:00 or a span such as "
+                f"2h, got {word!r}"
+            ) from None
+        moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+        return moment.timestamp()
+    if not isfinite(seconds):
+        raise ValueError(f"{name} must be finite, got {word!r}")
+    return seconds
+
+
+def changes_of(words: list[str]) -> dict[str, Any]:
+    """Settings from `min_sources=5` and `params.w_H=4`; values are TOML, `none` is no value."""
+    changes: dict[str, Any] = {}
+    for word in words:
+        name, equals, text = word.partition("=")
+        try:
+            if not (equals and re.fullmatch(r"(params\.)?\w+", name)):
+                raise ValueError
+            value = None if text.lower() == "none" else tomllib.loads(f"v = {text}")["v"]
+        except (ValueError, tomllib.TOMLDecodeError):
+            raise ValueError(
+                f"settings are NAME=VALUE such as min_sources=5 or params.w_H=4, got {word!r}"
+            ) from None
+        inner = name.removeprefix("params.")
+        place = changes if inner == name else changes.setdefault("params", {})
+        place[inner] = value
+    return changes
+
 
 # --- what letters, settings and states mean, in the words of the page
 

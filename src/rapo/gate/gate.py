@@ -13,12 +13,11 @@ from typing import Any, Concatenate, NamedTuple, ParamSpec, Self
 import numpy.typing as npt
 
 from rapo.gate import audit
-from rapo.gate.actions import Allow, Confirm, Override, Rollback
-from rapo.gate.admin import Configure, Label, Mode
-from rapo.gate.config import GateConfig
-from rapo.gate.decide import ConflictError, Decider, exposing
+from rapo.gate.actions import Allow, Configure, Confirm, Label, Mode, Override, Rollback
+from rapo.gate.config import Clock, GateConfig
+from rapo.gate.decide import ConflictError, Decider, Decision, exposing
 from rapo.gate.declare import Action, Effect, tried
-from rapo.gate.engine import Clock, Engine
+from rapo.gate.engine import Engine
 from rapo.gate.events import (
     LOG_FORMAT,
     Draft,
@@ -26,16 +25,14 @@ from rapo.gate.events import (
     Region,
     action_key,
     decision_key,
-    digest_of,
+    drafted,
     exposure_key,
-    packed,
     unpack_decision,
 )
 from rapo.gate.intake import Checked, HarmReport, ReportResult, check, refused, take_in
 from rapo.gate.memory import Replay
 from rapo.gate.state import State
 from rapo.gate.store import Appending, Store, open_store
-from rapo.gate.view import Decision
 
 
 class Field(NamedTuple):
@@ -240,8 +237,8 @@ class Gate:
         done: Effect | None = None
 
         def draft_on(state: State) -> Draft:
-            data = packed(action.whole_body(state, self.clock()))
-            return Draft(action.event, self.clock(), action_key(name), digest_of(data), data)
+            now = self.clock()
+            return drafted(action.event, now, action.whole_body(state, now), action_key(name))
 
         def work(state: State, log: Appending) -> tuple[Effect, list[Event]]:
             nonlocal done
@@ -342,10 +339,10 @@ class Gate:
 def _found(store: Store, config: GateConfig, now: float) -> None:
     """Write a new gate's first event."""
     created = {"at": now, "tick": floor(now / config.tick_seconds), "id": secrets.token_hex(8)}
-    body = packed({
+    told = {
         "created": created, "format": LOG_FORMAT, "config": config.to_dict(), "mode": "shadow",
         "percent": 100.0, "reason": "created", "by": "program",
-    })  # fmt: skip
+    }  # fmt: skip
     with store.appending() as log:
         if not list(log.tail(0)):  # another replica may have been faster
-            log.append([Draft("ConfigChange", now, None, digest_of(body), body)])
+            log.append([drafted("ConfigChange", now, told)])

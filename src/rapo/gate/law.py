@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from math import inf, sqrt
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -18,9 +18,6 @@ import numpy.typing as npt
 from rapo.core.fields import psi_of
 from rapo.core.jit import inlined
 from rapo.gate.config import GateConfig
-
-if TYPE_CHECKING:
-    from rapo.gate.offline import Law
 
 
 class Params(NamedTuple):
@@ -55,8 +52,8 @@ class Params(NamedTuple):
     """Ticks after which a scar that does not grow expires; 0 for never."""
 
 
-def params_of(config: GateConfig | Law) -> Params:
-    """Settings for kernels, of a gate or of the law alone."""
+def params_of(config: GateConfig) -> Params:
+    """Settings for kernels."""
     p = config.params
     steady = p.tau * p.lam / p.alpha if p.alpha > 0 else inf
     goal = config.base_rate + config.scale * min(1.0, steady)
@@ -85,12 +82,16 @@ def numbered(names: dict[str, int], topics: Mapping[int, str | None]) -> dict[in
 
 
 @inlined
+def net_rate(A: Any, E: Any, prior: Any, p: Any) -> Any:
+    """Rate of a region with A reports and E exposures in memory, net of its uncertainty."""
+    reports = A + p.shrinkage * prior  # n r, and n sd is the root of it
+    return (reports - p.z * np.sqrt(reports)) / (E + p.shrinkage)
+
+
+@inlined
 def harm_of(A: Any, E: Any, prior: Any, p: Any) -> Any:
     """Harm in [0, 1] of a tick in which a region has A reports and E exposures in memory."""
-    n = E + p.shrinkage
-    reports = A + p.shrinkage * prior  # n r, and n sd is the root of it
-    excess = ((reports - p.z * np.sqrt(reports)) / n - p.base) / p.scale
-    return min(max(excess, 0.0), 1.0)
+    return min(max((net_rate(A, E, prior, p) - p.base) / p.scale, 0.0), 1.0)
 
 
 @inlined
@@ -129,12 +130,12 @@ class Acting:
         return f"{text}: those above {self.threshold:.3g} reports per exposure"
 
 
-def can_act(config: GateConfig | Law, rates: npt.ArrayLike) -> Acting:
+def can_act(config: GateConfig, rates: npt.ArrayLike) -> Acting:
     """Whether settings can do anything: the steady trace of every region against tau.
 
     Args:
-        config: of a gate, or a `Law`.
-        rates: harm per exposure of every region, (n,).
+        config: of a gate.
+        rates: harm per exposure of every region, net of its uncertainty (`net_rate`), (n,).
     """
     p, given = config.params, np.asarray(rates, np.float64)
     steady = p.alpha / p.lam  # of a region whose harm is 1

@@ -8,7 +8,7 @@ the settings in them are put into the new words.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,18 +16,17 @@ from typing import Any
 
 import numpy as np
 
+from rapo.gate.cells import grown
 from rapo.gate.config import GateConfig
 from rapo.gate.events import LOG_FORMAT, Draft, Event, digest_of, packed, unpack_decision
-from rapo.gate.grow import grown
 from rapo.gate.state import State
-from rapo.gate.store import Store, open_store
+from rapo.gate.store import Store, open_store, pieces
 
 GONE = ("normalise", "prior_exposures", "cap_region")
 """Settings of the first format that mean nothing any more."""
 NEW = ("base_rate", "base_rates", "half_life", "shrinkage", "z", "scale")
 """Settings that it did not have."""
 
-_READ = 5000
 _TOLD_APART = 1e-9
 
 
@@ -80,7 +79,7 @@ def _check_old(source: Store, address: str | Path) -> None:
 
 def _copy(source: Store, target: Store, given: Mapping[str, Any]) -> Migrated:
     state, told = State(target.find), _Told()
-    for events in _pieces(source):
+    for events in pieces(source):
         with target.appending() as log:
             state.fetch = log.find
             for event in log.append([_rewritten(e, given) for e in events]):
@@ -93,13 +92,6 @@ def _copy(source: Store, target: Store, given: Mapping[str, Any]) -> Migrated:
             "positions would change; nothing can be migrated"
         )
     return told.summed(state)
-
-
-def _pieces(source: Store) -> Iterator[list[Event]]:
-    position = 0
-    while events := source.read(position, _READ):
-        yield events
-        position = events[-1].position
 
 
 def _rewritten(event: Event, given: Mapping[str, Any]) -> Draft:

@@ -15,7 +15,7 @@ from contextlib import contextmanager, suppress
 from typing import TypeVar
 
 from rapo.gate.events import NUMBER, Event
-from rapo.gate.fold import Rows
+from rapo.gate.ledger import Rows, joined
 from rapo.gate.postgres_log import (
     APPENDER,
     SCHEMA,
@@ -26,7 +26,6 @@ from rapo.gate.postgres_log import (
     integrity,
     one,
     read,
-    rows_of,
     save,
 )
 from rapo.gate.session import (
@@ -304,7 +303,7 @@ class PostgresStore:
                     (kept[1],),
                     binary=True,
                 )
-                return kept[0], rows_of(pieces)
+                return kept[0], joined(pieces)
 
         return self._ask(load)
 
@@ -317,7 +316,7 @@ class PostgresStore:
             with session.transaction(), session.patient(_CHECK):
                 query = "SELECT data FROM rapo_gate.base ORDER BY first_row"
                 data, *rows = session.execute(query, binary=True)
-            return data[0], rows_of(rows)
+            return data[0], joined(rows)
 
         return self._ask(load)
 

@@ -10,10 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-import numpy as np
-
 from rapo.gate.events import KINDS, NUMBER, Draft, Event
-from rapo.gate.fold import ROW, Rows
+from rapo.gate.ledger import ROW, Rows
 from rapo.gate.session import Session
 from rapo.gate.store import StoreError
 
@@ -199,12 +197,6 @@ def save(session: Session, position: int, data: bytes, rows: Rows, first_row: in
         "INSERT INTO rapo_gate.snapshots VALUES (%s, %b, %s)",
         (position, data, first_row + rows.size),
     )
-
-
-def rows_of(pieces: Iterable[tuple[bytes]]) -> Rows:
-    """The ledger from its pieces."""
-    data = b"".join(piece for (piece,) in pieces)
-    return np.frombuffer(data[: len(data) // ROW.itemsize * ROW.itemsize], ROW)
 
 
 def columns_of(events: Sequence[Event]) -> tuple[list[Any], ...]:

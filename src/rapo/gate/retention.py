@@ -3,32 +3,36 @@
 Both are one transaction that ends in an event of their own and leaves the fields as they are, or
 nothing at all; then the files are written anew, so that what was replaced is not in them either.
 No other process may have the gate open for writing meanwhile.
+
+A name is replaced where it is the source of a report or a rollback, and as a word of a report's
+key and of a person's reason. Regions and the people who act may be called alike and stay.
 """
 
 from __future__ import annotations
 
+import re
 import secrets
 import time
-from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any
 
+from rapo.gate.config import Clock
 from rapo.gate.events import (
-    Draft,
     Event,
     checked_word,
     decision_key,
     digest_of,
+    drafted,
     exposure_key,
     packed,
+    report_key,
 )
-from rapo.gate.rename import pieces, rename_in_log, rename_in_state, word
-from rapo.gate.snapshot import dump, load
-from rapo.gate.state import Fetch, State
-from rapo.gate.store import Rewriting, Store, StoreError
+from rapo.gate.memory import beginning, dump, folded, heads_of, load
+from rapo.gate.registry import Registry
+from rapo.gate.state import State
+from rapo.gate.store import Rewriting, Store, StoreError, events_of, pieces
 
-_READ = 5000
 _DROPPED = ("Decision", "Exposure", "HarmReport", "Tick")
 """Kinds whose bodies a compaction drops. What people did, and why, stays."""
 
@@ -62,61 +66,9 @@ class Compacted:
     """Position of the Compaction."""
 
 
-def beginning(store: Store, fetch: Fetch | None = None) -> State:
-    """What a fold of the log begins with: nothing, or the snapshot that a compaction kept.
-
-    Raises:
-        StoreError: that snapshot cannot be read.
-    """
-    base = store.load_base()
-    if base is None:
-        return State(fetch or store.find)
-    try:
-        return load(*base, fetch or store.find)
-    except ValueError as error:
-        told = _told(dropped(store))
-        raise StoreError(
-            f"{store.address}: {told}, and {error}; open it with the version of rapo that dropped "
-            "them, or restore a copy from before"
-        ) from error
-
-
-def replay(store: Store) -> State:
-    """Fold the log from its first event on.
-
-    Raises:
-        StoreError: its beginning was dropped; the message says up to where.
-    """
-    gone = dropped(store)
-    if gone is not None:
-        raise StoreError(
-            f"{store.address} cannot be replayed from its first event: {_told(gone)}; it can from "
-            f"there on, or from a copy of before"
-        )
-    return _fold(State(store.find), store)
-
-
-def dropped(store: Store) -> dict[str, Any] | None:
-    """What the last compaction said, and whether the log still agrees; None if there was none.
-
-    Returns:
-        `until`, `on` (Unix seconds), `fields` at `until`, `chain` of all that was dropped, and
-        `intact`: whether what is left of those events is what it was then.
-    """
-    newest = store.read(0, 1, kinds=["Compaction"], newest=True)
-    if not newest:
-        return None
-    data = newest[0].data()
-    for event in store.read(newest[0].position, 1, kinds=["Erasure"], newest=True):
-        data["heads"] = event.data()["heads"]  # it renamed a reporter in them
-    intact = _heads(_events(store, 0, data["until"])) == data["heads"]
-    told = {name: data[name] for name in ("until", "fields", "chain")}
-    return {**told, "on": newest[0].at, "intact": intact}
-
-
 def erase(
     store: Store, source: str, *, reason: str, by: str = "program",
-    clock: Callable[[], float] = time.time,
+    clock: Clock = time.time,
 ) -> Erased:  # fmt: skip
     """Put a random pseudonym in the place of a reporter's name, in every event and snapshot.
 
@@ -134,7 +86,7 @@ def erase(
         raise ValueError("an erasure needs a reason, which must not have the reporter's name in it")
     pseudonym = f"erased-{secrets.token_hex(8)}"
     with store.rewriting() as log:
-        before = _fold(beginning(store, log.find), log).field_hash()
+        before = folded(beginning(store, log.find), log).field_hash()
         count = rename_in_log(log, source, pseudonym)
         if not count:
             raise LookupError(f"no report in {store.address} is from {source!r}")
@@ -142,11 +94,11 @@ def erase(
         rename_in_state(start, source, pseudonym)
         if start.position:
             log.keep(start.position, dump(start), start.ledger.rows, base=True)
-        after = _fold(start, log)
+        after = folded(start, log)
         if after.field_hash() != before:
             raise RuntimeError("the fields would not stay what they are; nothing was changed")
         told = {"pseudonym": pseudonym, "events": count, "fields": before, "reason": reason,
-                "by": by, "heads": _heads(_events(log, 0, _base_position(log)))}  # fmt: skip
+                "by": by, "heads": heads_of(events_of(log, 0, _base_position(log)))}  # fmt: skip
         event = _append(log, after, "Erasure", told, clock())
         log.keep(after.position, dump(after), after.ledger.rows)
     store.scrub()
@@ -155,7 +107,7 @@ def erase(
 
 def compact(
     store: Store, before: float, *, reason: str, by: str = "program",
-    clock: Callable[[], float] = time.time,
+    clock: Clock = time.time,
 ) -> Compacted:  # fmt: skip
     """Keep the fields as they were at a moment, and drop the bodies of what led to them.
 
@@ -180,7 +132,7 @@ def compact(
         until = _until(log, first, before)
         if until <= first:
             raise ValueError(f"nothing is left to drop before {before:.0f}")
-        at_point = _fold(beginning(store, log.find), log, until)
+        at_point = folded(beginning(store, log.find), log, until)
         oldest = now - at_point.config.D_max * at_point.config.tick_seconds
         if before > oldest:
             raise ValueError(
@@ -191,14 +143,14 @@ def compact(
         rows = at_point.ledger.rows.copy()
         log.keep(until, data, rows, base=True)
         needed, end = _needed(load(data, rows, log.find), log)
-        if end.field_hash() != _fold(at_point, log).field_hash():
+        if end.field_hash() != folded(at_point, log).field_hash():
             raise RuntimeError("the snapshot does not lead to the same fields; nothing was changed")
         chain = _chain(log, first, until)
         gone = _drop(log, first, until, needed)
         told = {
             "until": until, "before": before, "dropped": gone, "kept": until - first - gone,
             "fields": fields, "config": end.config.digest(), "chain": chain,
-            "heads": _heads(_events(log, 0, until)), "reason": reason, "by": by,
+            "heads": heads_of(events_of(log, 0, until)), "reason": reason, "by": by,
         }  # fmt: skip
         event = _append(log, end, "Compaction", told, now)
         log.keep(end.position, dump(end), end.ledger.rows)
@@ -209,41 +161,17 @@ def compact(
 # --- the log, piece by piece
 
 
-def _events(log: Store | Rewriting, after: int, until: int | None = None) -> Iterator[Event]:
-    while events := log.read(after, _READ):
-        for event in events:
-            if until is not None and event.position > until:
-                return
-            yield event
-        after = events[-1].position
-
-
-def _fold(state: State, log: Store | Rewriting, until: int | None = None) -> State:
-    for event in _events(log, state.position, until):
-        state.apply(event)
-    return state
-
-
 def _append(log: Rewriting, state: State, kind: str, told: dict[str, Any], now: float) -> Event:
-    body = packed(told)
-    (event,) = log.append([Draft(kind, now, None, digest_of(body), body)])
+    (event,) = log.append([drafted(kind, now, told)])
     state.apply(event)
     return event
-
-
-def _heads(events: Iterator[Event]) -> str:
-    """Hash of everything but the bodies: it can be checked also when those are gone."""
-    sums = sha256()
-    for event in events:
-        sums.update(repr(event[:5]).encode())
-    return sums.hexdigest()
 
 
 def _chain(log: Rewriting, first: int, until: int) -> str:
     """Hash of whole events and of the chain before them: a copy of old can prove that it is one."""
     newest = _last_compaction(log)
     sums = sha256(b"" if newest is None else newest["chain"].encode())
-    for event in _events(log, first, until):
+    for event in events_of(log, first, until):
         sums.update(repr(event).encode())
     return sums.hexdigest()
 
@@ -264,7 +192,7 @@ def _base_position(log: Rewriting) -> int:
 def _until(log: Rewriting, first: int, before: float) -> int:
     """Position of the last event before the first that is not older than `before`."""
     until = first
-    for event in _events(log, first):
+    for event in events_of(log, first):
         if event.at >= before:
             return until
         until = event.position
@@ -281,7 +209,7 @@ def _needed(state: State, log: Rewriting) -> tuple[set[str], State]:
         return found
 
     state.fetch = noted
-    end = _fold(state, log)
+    end = folded(state, log)
     end.fetch = log.find
     for report in (*end.due(), *end.review.values()):
         if report.decision_id is not None:
@@ -305,11 +233,76 @@ def _drop(log: Rewriting, first: int, until: int, needed: set[str]) -> int:
     return count
 
 
-def _told(gone: dict[str, Any] | None) -> str:
-    if gone is None:
-        return "its beginning was dropped"
-    day = time.strftime("%Y-%m-%d", time.gmtime(gone["on"]))
-    return (
-        f"events up to {gone['until']} were dropped on {day}, where the fields had the hash "
-        f"{gone['fields'][:16]}…"
-    )
+# --- a pseudonym in the place of a reporter's name
+
+
+_DERIVED = ("tick", "waits_for")
+"""What the gate adds to a report's body; the digest is of the rest."""
+
+
+def word(name: str) -> re.Pattern[str]:
+    """Finds a name that is not part of a longer one."""
+    return re.compile(rf"(?<![\w-]){re.escape(name)}(?![\w-])")
+
+
+def rename_in_log(log: Rewriting, source: str, pseudonym: str) -> int:
+    """In every event; returns how many named the reporter as the source."""
+    count, named = 0, packed(source)[1:-1]
+    prefix = report_key(source, "")
+    for events in pieces(log):
+        changed = []
+        for event in events:
+            mine = event.kind == "HarmReport" and (event.key or "").startswith(prefix)
+            if not mine and (event.kind == "Decision" or named not in event.body):
+                continue
+            new = _renamed(event, source, pseudonym)
+            if new != event:
+                changed.append(new)
+                count += mine
+        log.replace(changed)
+    return count
+
+
+def _renamed(event: Event, source: str, pseudonym: str) -> Event:
+    if not event.body:  # dropped: a random digest, since the old one could be guessed from names
+        own = (event.key or "").partition(report_key(source, ""))[2]
+        own = word(source).sub(pseudonym, own)
+        return event._replace(key=report_key(pseudonym, own), digest=secrets.token_bytes(16))
+    data = event.data()
+    if digest_of(packed(_sent(event.kind, data))) != event.digest:
+        raise StoreError(f"event {event.position} does not have the digest of its body; verify it")
+    new = _scrubbed(data, source, pseudonym)
+    key = event.key
+    if event.kind == "HarmReport":
+        key = report_key(new["source"], new["key"])
+    digest = digest_of(packed(_sent(event.kind, new)))
+    return event._replace(key=key, digest=digest, body=packed(new))
+
+
+def _sent(kind: str, data: dict[str, Any]) -> dict[str, Any]:
+    """What the caller sent, of which the digest is."""
+    left_out = _DERIVED if kind == "HarmReport" else ()
+    return {name: value for name, value in data.items() if name not in left_out}
+
+
+def _scrubbed(data: dict[str, Any], source: str, pseudonym: str) -> dict[str, Any]:
+    """A body with the pseudonym as its source, and in words of its key and reason."""
+    new = dict(data)
+    if new.get("source") == source:
+        new["source"] = pseudonym
+    for name in ("key", "reason"):
+        if isinstance(new.get(name), str):
+            new[name] = word(source).sub(pseudonym, new[name])
+    return new
+
+
+def rename_in_state(state: State, source: str, pseudonym: str) -> None:
+    """In a state that a snapshot holds; numbers stay, so no row of the ledger changes."""
+    names = [pseudonym if name == source else name for name in state.sources.names]
+    state.sources = Registry(names)
+    for report in (*state.due(), *state.review.values()):
+        if report.source == source:
+            report.source = pseudonym
+    state.rollbacks = [_scrubbed(r, source, pseudonym) for r in state.rollbacks]
+    for kept in (state.allowed, state.overrides):
+        kept.update({k: _scrubbed(v, source, pseudonym) for k, v in kept.items()})

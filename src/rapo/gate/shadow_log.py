@@ -1,24 +1,39 @@
-"""`ShadowLog`: exposures and reports as arrays, from a gate's log or from an exported one."""
+"""A log as arrays, and its regions under any settings.
+
+`ShadowLog` is what was shown and reported, from a gate's log or from an exported one. `History` is
+that or any other stream as the fold wants it: `course` folds it under settings and stops where it
+is asked to. For `fit`, which tries many settings on one log, and for studies.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from math import floor
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from rapo.gate.cells import Stops
+from rapo.gate.config import GateConfig
 from rapo.gate.events import plain_event
-from rapo.gate.gate import Gate
+from rapo.gate.exposure import Exposure
+from rapo.gate.fold import Fold
+from rapo.gate.law import params_of
+from rapo.gate.ledger import NOTHING, ROW, UNIT, Ledger
+from rapo.gate.store import events_of
 
-BATCH = 1000
-"""Events read at a time."""
+if TYPE_CHECKING:
+    from rapo.gate.gate import Gate
 
 Values = dict[str, Any]
+Ints = npt.NDArray[np.int64]
+Reals = npt.NDArray[np.float64]
+MOST_CAP = 1e6
+"""No bound on a reporter's harm in a tick."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +52,7 @@ class ShadowLog:
     @classmethod
     def of_gate(cls, gate: Gate) -> ShadowLog:
         """From a gate, best opened with read_only=True."""
-        return cls.of_events(_events(gate))
+        return cls.of_events(map(plain_event, events_of(gate.store)))
 
     @classmethod
     def of_file(cls, path: Path) -> ShadowLog:
@@ -55,13 +70,6 @@ class ShadowLog:
         for event in events:
             book.take(event)
         return book.closed()
-
-
-def _events(gate: Gate) -> Iterator[Values]:
-    after = 0
-    while events := gate.events(after, BATCH):
-        yield from (plain_event(event) for event in events)
-        after = events[-1].position
 
 
 class _Book:
@@ -131,3 +139,111 @@ def _numbers(names: list[str]) -> npt.NDArray[np.int64]:
     """Names as numbers from 0."""
     known = {name: number for number, name in enumerate(dict.fromkeys(names))}
     return np.array([known[name] for name in names], np.int64)
+
+
+# --- under any settings
+
+
+class Course(NamedTuple):
+    """Fields of what was asked for, one element per question."""
+
+    G: Reals
+    H: Reals
+    psi: Reals
+    harm: Reals
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """Exposures and reports of n regions, to be folded under any settings."""
+
+    regions: int
+    seen: tuple[Ints, Ints, Reals]
+    """Regions, ticks at which they count, exposures; sorted by region and tick, each pair once."""
+    ledger: Ledger
+    """Reports, in ticks after `zero`."""
+    zero: int
+
+    @classmethod
+    def of(
+        cls,
+        regions: int,
+        seen: tuple[npt.ArrayLike, npt.ArrayLike, npt.ArrayLike],
+        said: tuple[npt.ArrayLike, ...],
+        *,
+        delay: int = 1,
+        cap_source: float | None = None,
+    ) -> History:
+        """From arrays in any order.
+
+        Args:
+            regions: how many, n.
+            seen: ticks, regions (0..n-1) and numbers of exposures.
+            said: ticks of exposure, regions, amounts of harm, reporters, and signals or nothing.
+            delay: ticks after which both count, `D` of a gate.
+            cap_source: most harm of one reporter in one tick; more is scaled down to it.
+        """
+        tick, region, count = _sorted(seen[0], seen[1], np.asarray(seen[2], np.float64))
+        at, where, amount, who, *kinds = (np.asarray(x) for x in said)
+        zero = int(min(tick.min(initial=2**62), at.min(initial=2**62))) + delay - 1
+        order = np.argsort(at, kind="stable")
+        rows = np.zeros(at.size, ROW)
+        rows["tick"], rows["report"] = (at + delay - zero)[order], np.arange(1, at.size + 1)
+        rows["region"], rows["amount"] = where[order], np.rint(amount[order] * float(UNIT))
+        rows["source"] = np.unique(who, return_inverse=True)[1][order]
+        if kinds:
+            rows["signal"] = np.unique(kinds[0], return_inverse=True)[1][order]
+        ledger = Ledger()
+        ledger.seat(rows["region"])
+        ledger.append(rows, MOST_CAP if cap_source is None else cap_source)
+        return cls(regions, (region, tick + delay, count), ledger, zero)
+
+
+def course(
+    history: History, config: GateConfig, regions: npt.ArrayLike, ticks: npt.ArrayLike
+) -> Course:
+    """Fields of regions at ticks, as a decision in that tick would see them.
+
+    Args:
+        history: exposures and reports.
+        config: settings; topics play no part.
+        regions: region of each question, (m,).
+        ticks: tick of each question, (m,).
+    """
+    ledger, when = history.ledger, np.asarray(ticks, np.int64) - history.zero
+    slot = _slots(ledger, np.asarray(regions, np.int64))
+    order = np.lexsort((when, slot))
+    order = order[slot[order] != NOTHING]
+    slots, first = np.unique(slot[order], return_index=True)
+    region, tick, count = history.seen
+    told = _slots(ledger, region) != NOTHING  # of the others nothing was ever reported
+    fold = Fold(0, config, ledger)
+    fold.exposure = Exposure.of(
+        region[told], tick[told] - history.zero, count[told], params_of(config), ledger.slot_of
+    )
+    stops = Stops.at(np.append(first, order.size), when[order])
+    fold.stopped(slots.astype(np.int32), stops)
+    found = Course(*np.zeros((4, slot.size)))
+    found.psi[:] = 1.0
+    for name, values in found._asdict().items():
+        values[order] = stops.course[name]
+    return found
+
+
+def _slots(ledger: Ledger, regions: Ints) -> Ints:
+    """Slot of each region, NOTHING where it has none."""
+    found = np.full(regions.size, NOTHING, np.int64)
+    known = regions < ledger.slot_of.size
+    found[known] = ledger.slot_of[regions[known]]
+    return found
+
+
+def _sorted(tick: npt.ArrayLike, region: npt.ArrayLike, count: Reals) -> tuple[Ints, Ints, Reals]:
+    """By region, then by tick; rows of one region and tick become one."""
+    ticks, regions = np.asarray(tick, np.int64), np.asarray(region, np.int64)
+    order = np.lexsort((ticks, regions))
+    ticks, regions, count = ticks[order], regions[order], count[order]
+    new = np.ones(ticks.size, np.bool_)
+    new[1:] = (np.diff(ticks) != 0) | (np.diff(regions) != 0)
+    total = np.bincount(np.cumsum(new) - 1, count) if ticks.size else count
+    return ticks[new], regions[new], np.asarray(total, np.float64)

@@ -6,14 +6,100 @@ import sqlite3
 import time
 import warnings
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
-from rapo.gate.events import Event
-from rapo.gate.fold import Rows
-from rapo.gate.place import Place, files_of, make_private
-from rapo.gate.sqlite_log import SCHEMA, WITH_BASE, Turn, find, read, rows_of
-from rapo.gate.store import BusyError, StoreError
+from rapo.gate.events import KINDS, NUMBER, Draft, Event
+from rapo.gate.ledger import Rows, joined
+from rapo.gate.store import BusyError, Place, StoreError, files_of, make_private
+
+SCHEMA, WITH_BASE = 1, 2
+"""Of a log that is whole, and of one whose beginning was dropped."""
+_COLUMNS = "SELECT position, kind, at, key, digest, body FROM events"
+_CHUNK = 500
+"""Keys of one query."""
+_PIECE = 1_000_000
+"""Rows of the ledger in one blob; SQLite's largest is a gigabyte."""
+
+
+def _event(row: tuple[Any, ...]) -> Event:
+    return Event(row[0], KINDS[row[1]], *row[2:])
+
+
+class Turn:
+    """The log through one connection: an open transaction of the one writer, or a reader."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self.connection = connection
+
+    def tail(self, after: int) -> Iterator[Event]:
+        """Nobody else appends to this file."""
+        return iter(())
+
+    def find(self, keys: Sequence[str]) -> dict[str, Event]:
+        """Events by unique key."""
+        found = {}
+        for start in range(0, len(keys), _CHUNK):
+            part = keys[start : start + _CHUNK]
+            rows = self.connection.execute(
+                f"{_COLUMNS} WHERE key IN ({','.join('?' * len(part))})", part
+            )
+            found.update({row[3]: _event(row) for row in rows})
+        return found
+
+    def append(self, drafts: Sequence[Draft]) -> list[Event]:
+        """Give drafts their positions and add them."""
+        last = self.connection.execute("SELECT max(position) FROM events").fetchone()[0] or 0
+        events = [Event(last + 1 + i, *draft) for i, draft in enumerate(drafts)]
+        self.connection.executemany(
+            "INSERT INTO events VALUES (?, ?, ?, ?, ?, ?)",
+            [(e.position, NUMBER[e.kind], *e[2:]) for e in events],
+        )
+        return events
+
+    def read(
+        self, after: int, limit: int, kinds: Sequence[str] = (), newest: bool = False
+    ) -> list[Event]:
+        """Up to `limit` events after a position, those of this transaction included."""
+        numbers = [NUMBER[kind] for kind in kinds]
+        chosen = f" AND kind IN ({','.join('?' * len(numbers))})" if numbers else ""
+        rows = self.connection.execute(
+            f"{_COLUMNS} WHERE position > ?{chosen} "
+            f"ORDER BY position {'DESC' if newest else 'ASC'} LIMIT ?",
+            (after, *numbers, limit),
+        )
+        return [_event(row) for row in rows]
+
+    def replace(self, events: Sequence[Event]) -> None:
+        """Give events that are there the key, digest and body of these."""
+        self.connection.executemany(
+            "UPDATE events SET key = ?, digest = ?, body = ? WHERE position = ?",
+            [(e.key, e.digest, e.body, e.position) for e in events],
+        )
+
+    def save(self, position: int, data: bytes, rows: Rows, first_row: int) -> None:
+        """Keep a snapshot, and the ledger from a row on."""
+        run = self.connection.execute
+        run("DELETE FROM ledger WHERE first_row >= ?", (first_row,))
+        for i in range(0, rows.size, _PIECE):
+            run("INSERT INTO ledger VALUES (?, ?)", (first_row + i, rows[i : i + _PIECE].tobytes()))
+        run("DELETE FROM snapshots")
+        run("INSERT INTO snapshots VALUES (?, ?, ?)", (position, data, first_row + rows.size))
+
+    def keep(self, position: int, data: bytes, rows: Rows, *, base: bool = False) -> None:
+        """Keep a snapshot instead of the others; or as the one that the log begins with."""
+        if not base:
+            self.save(position, data, rows, 0)
+            return
+        run = self.connection.execute
+        run("CREATE TABLE IF NOT EXISTS base (first_row INTEGER PRIMARY KEY, data BLOB NOT NULL)")
+        run("DELETE FROM base")
+        run("INSERT INTO base VALUES (-1, ?)", (data,))
+        for i in range(0, rows.size, _PIECE):
+            run("INSERT INTO base VALUES (?, ?)", (i, rows[i : i + _PIECE].tobytes()))
+        run(f"PRAGMA user_version={WITH_BASE}")
+
 
 APPLICATION = 0x5261706F  # "Rapo", in the file's header
 SAFE_SQLITE = (3, 51, 3)
@@ -63,7 +149,7 @@ class SqliteStore:
             if not read_only:
                 self._writer = self._open_writer()
             with self._lent() as reader:
-                self._check(reader)
+                self._check(reader, may_be_empty=False)
         except BaseException:
             self.close()
             raise
@@ -78,7 +164,7 @@ class SqliteStore:
         path = Path(self.address)
         if path.exists() and path.stat().st_size:
             with self._lent() as reader:  # closing a connection that may write changes files
-                self._check_foreign(reader)
+                self._check(reader, may_be_empty=True)
         make_private(files_of(path))  # SQLite gives the database's mode to what it makes beside it
         writer = sqlite3.connect(
             self.address, _OPENING, isolation_level=None, check_same_thread=False
@@ -91,30 +177,23 @@ class SqliteStore:
                 marks = f"PRAGMA application_id={APPLICATION};PRAGMA user_version={SCHEMA};"
                 writer.executescript(f"BEGIN IMMEDIATE;{_TABLES}{marks}COMMIT;")
             writer.execute(f"PRAGMA busy_timeout={int(1000 * _PATIENCE)}")
-        except sqlite3.Error as error:
+        except BaseException as error:
             writer.close()
-            raise self._failed(error) from error
-        except BaseException:
-            writer.close()
+            if isinstance(error, sqlite3.Error):
+                raise self._failed(error) from error
             raise
         return writer
 
-    def _check_foreign(self, connection: sqlite3.Connection) -> None:
-        """Refuse a file that is something else before anything of it is changed."""
-        try:
-            mark = connection.execute("PRAGMA application_id").fetchone()[0]
-            tables = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
-        except sqlite3.DatabaseError as error:
-            raise ValueError(f"{self.address} is not a gate: {error}") from error
-        if mark != APPLICATION and tables:
-            raise ValueError(f"{self.address} is a database of something else, not a gate")
-
-    def _check(self, connection: sqlite3.Connection) -> None:
+    def _check(self, connection: sqlite3.Connection, *, may_be_empty: bool) -> None:
+        """Refuse a file that is something else, before anything of it is changed."""
         try:
             mark = connection.execute("PRAGMA application_id").fetchone()[0]
             version = connection.execute("PRAGMA user_version").fetchone()[0]
+            tables = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
         except sqlite3.DatabaseError as error:
             raise ValueError(f"{self.address} is not a gate: {error}") from error
+        if may_be_empty and not tables:
+            return
         if mark != APPLICATION:
             raise ValueError(f"{self.address} is a database of something else, not a gate")
         if version not in (SCHEMA, WITH_BASE):
@@ -170,12 +249,13 @@ class SqliteStore:
             writer.execute("BEGIN IMMEDIATE")
             yield Turn(writer)
             writer.execute("COMMIT")
-        except sqlite3.Error as error:
+        except BaseException as error:
             begun = writer.in_transaction
-            _undo(writer)
-            raise self._failed(error, begun) from error
-        except BaseException:
-            _undo(writer)
+            if begun:
+                with suppress(sqlite3.Error):  # the first error is the one to tell
+                    writer.execute("ROLLBACK")
+            if isinstance(error, sqlite3.Error):
+                raise self._failed(error, begun) from error
             raise
 
     def _failed(self, error: sqlite3.Error, begun: bool = False) -> StoreError:
@@ -190,12 +270,12 @@ class SqliteStore:
     ) -> list[Event]:
         """Up to `limit` events after a position."""
         with self._reading() as reader:
-            return read(reader, after, limit, kinds, newest)
+            return Turn(reader).read(after, limit, kinds, newest)
 
     def find(self, keys: Sequence[str]) -> dict[str, Event]:
         """Events by unique key."""
         with self._reading() as reader:
-            return find(reader, keys)
+            return Turn(reader).find(keys)
 
     def last(self) -> int:
         """Position of the newest event."""
@@ -215,7 +295,7 @@ class SqliteStore:
             if row is None:
                 return None
             chosen = "SELECT rows FROM ledger WHERE first_row < ? ORDER BY first_row"
-            return row[0], rows_of(run(chosen, (row[1],)))
+            return row[0], joined(run(chosen, (row[1],)))
 
     def load_base(self) -> tuple[bytes, Rows] | None:
         """The snapshot that the log begins with, if its beginning was dropped."""
@@ -223,7 +303,7 @@ class SqliteStore:
             if reader.execute("PRAGMA user_version").fetchone()[0] != WITH_BASE:
                 return None
             pieces = reader.execute("SELECT data FROM base ORDER BY first_row")
-            return pieces.fetchone()[0], rows_of(pieces)
+            return pieces.fetchone()[0], joined(pieces)
 
     def rewriting(self) -> AbstractContextManager[Turn]:
         """One transaction of the writer; nobody else can be one."""
@@ -268,11 +348,3 @@ class SqliteStore:
         if self._place is not None:
             self._place.release()
             self._place = None
-
-
-def _undo(writer: sqlite3.Connection) -> None:
-    try:
-        if writer.in_transaction:
-            writer.execute("ROLLBACK")
-    except sqlite3.Error:
-        pass  # the first error is the one to tell; the log is read again before it is used

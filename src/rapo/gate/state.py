@@ -9,11 +9,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from rapo.gate.attribution import Fetch, Report, Shares, attributed, booked, shown_shares
 from rapo.gate.config import GateConfig
 from rapo.gate.events import LOG_FORMAT, Event, Region, decision_key, unpack_decision
 from rapo.gate.fold import Fold, Vouch
-from rapo.gate.ledger import UNIT, Ledger
+from rapo.gate.ledger import UNIT, Fetch, Ledger, Report, Shares, attributed, booked, shown_shares
 from rapo.gate.registry import UNKNOWN, Registry
 from rapo.gate.traffic import Traffic, served_units
 

@@ -163,10 +163,10 @@ def _bounded(cell: Any, slot: int, tick: int, prior: float, book: Any, f: Any, p
 
 @inlined
 def _step(
-    cell: Any, slot: int, tick: int, due: int, book: Any, f: Any, prior: float, p: Any, course: Any,
-    first: int,
-) -> None:  # fmt: skip
-    """The region in one tick; `due` is its next row, of this tick or later."""
+    cell: Any, slot: int, tick: int, due: int, book: Any, f: Any, prior: float, p: Any, stops: Any,
+    stop: int, end: int,
+) -> Any:  # fmt: skip
+    """The region in one tick; `due` is its next row, of this tick or later. The next stop."""
     passed = tick - cell.tick
     fade = p.fade if passed == 1 else p.fade ** float(passed)
     cell.S = cell.S * fade if cell.S * fade > VANISHED else 0.0
@@ -196,31 +196,40 @@ def _step(
     ages = cell.H > 0 and (p.delta < 1 or p.lifetime > 0)
     cell.live = could > 0 or cell.G > 0 or ages
     cell.tick = tick
-    if tick >= first:
-        at = course[tick - first]
+    while stop < end and stops.ticks[stop] == tick:
+        at = stops.course[stop]
         at.G, at.H, at.harm, at.S, at.E = cell.G, cell.H, harm, cell.S, cell.E
         at.grew = 0.0 if expired else grew
         at.held = 0.0 if expired else p.delta
         at.fade, at.keep = p.fade, p.keep
+        at.psi = psi_at(cell.G, cell.H, sure, p)
+        stop += 1
+    return stop
 
 
 @inlined
-def _rest(cell: Any, until: int, p: Any, course: Any, first: int) -> None:
-    """Write down the ticks up to `until` in which nothing happens."""
-    S, E = cell.S, cell.E
-    for tick in range(cell.tick + 1, until + 1):
-        S, E = S * p.fade, E * p.fade
-        if tick >= first:
-            at = course[tick - first]
-            at.G, at.H, at.harm, at.S, at.E = cell.G, cell.H, 0.0, S, E
+def _rest(
+    cell: Any, slot: int, until: int, book: Any, f: Any, p: Any, stops: Any, stop: int, end: int
+) -> Any:
+    """Write down the stops up to `until`, in which nothing happens; returns the next one."""
+    while stop < end and stops.ticks[stop] <= until:
+        tick = stops.ticks[stop]
+        if tick > cell.tick > 0:
+            _take_vouches(cell, slot, tick, book)
+            _expire(cell, slot, tick - p.window, book, f)
+            at, fade = stops.course[stop], p.fade ** float(tick - cell.tick)
+            at.G, at.H, at.harm, at.S, at.E = cell.G, cell.H, 0.0, cell.S * fade, cell.E * fade
             at.grew, at.held, at.fade, at.keep = 0.0, 1.0, p.fade, p.keep
+            agreed = cell.sources >= p.min_sources and cell.signals >= p.min_signals
+            at.psi = psi_at(cell.G, cell.H, agreed or tick <= cell.confirmed_until, p)
+        stop += 1
+    return stop
 
 
 @kernel
 def advance(
-    slots: Any, until: int, f: Any, book: Any, free: Any, rates: Any, p: Any, course: Any,
-    first: int,
-) -> None:  # fmt: skip
+    slots: Any, until: int, f: Any, book: Any, free: Any, rates: Any, p: Any, stops: Any
+) -> None:
     """Step cells up to the tick `until`.
 
     Args:
@@ -231,8 +240,7 @@ def advance(
         free: whether a slot is on the allow-list: nothing counts there.
         rates: prior rate by topic.
         p: `Params`.
-        course: written from the tick `first` on; give a `first` beyond `until` for none.
-        first: tick of the first element of `course`.
+        stops: `Stops` of the cells in `slots`, written.
     """
     for i in range(slots.size):
         slot = slots[i]
@@ -240,6 +248,9 @@ def advance(
             continue
         cell = f.cells[slot]
         prior = rates[cell.topic]
+        stop, end = stops.first[i], stops.first[i + 1]
+        while stop < end and stops.ticks[stop] <= cell.tick:
+            stop += 1
         while cell.tick < until:
             due = _due(cell, slot, book)
             tick = cell.tick + 1
@@ -247,11 +258,9 @@ def advance(
                 if due == 0 or book.rows[due - 1].tick > until:
                     break
                 tick = book.rows[due - 1].tick
-                if first <= until and cell.tick > 0:
-                    _rest(cell, tick - 1, p, course, first)
-            _step(cell, slot, tick, due, book, f, prior, p, course, first)
-        if first <= until and cell.tick > 0:
-            _rest(cell, until, p, course, first)
+                stop = _rest(cell, slot, tick - 1, book, f, p, stops, stop, end)
+            stop = _step(cell, slot, tick, due, book, f, prior, p, stops, stop, end)
+        _rest(cell, slot, until, book, f, p, stops, stop, end)
         _take_vouches(cell, slot, until + 1, book)
         _expire(cell, slot, until - p.window, book, f)
 

@@ -1,20 +1,23 @@
-"""What `rapo gate` prints: tables for people, JSON for programs."""
+"""What `rapo gate` prints, tables for people and JSON for programs; and files of reports."""
 
 from __future__ import annotations
 
+import csv
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
-from typing import Any
+from typing import IO, Any
 
 from rich import box
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from rapo.gate.decide import Decision
 from rapo.gate.declare import Effect
-from rapo.gate.format import instant
-from rapo.gate.view import Decision
+from rapo.gate.events import Region
+from rapo.gate.format import instant, real_of, region_of
+from rapo.gate.intake import HarmReport
 
 MOST_ROWS = 40
 """Rows of a table for people; --json has all of them."""
@@ -243,3 +246,67 @@ def show(tables: Table | Sequence[Table], console: Console | None = None) -> Non
             console = Console(width=160)
     for one in [tables] if isinstance(tables, Table) else tables:
         console.print(one)
+
+
+# --- what is typed, and files of reports
+
+
+def regions_of(words: str, text_ids: bool = False) -> list[Region]:
+    """Regions from `a,b,c`; all integers or all strings."""
+    found = [region_of(w.strip(), text_ids) for w in words.split(",")]
+    if any(r == "" for r in found):
+        raise ValueError(f"regions must be names such as a,b,c, got {words!r}")
+    if len({type(r) for r in found}) > 1:
+        raise ValueError(f"{words!r} has integers and strings; --text-ids makes all strings")
+    return found
+
+
+def numbers_of(name: str, words: str) -> list[float]:
+    """Numbers from `.5,.3,.2`."""
+    try:
+        return [float(w) for w in words.split(",")]
+    except ValueError:
+        raise ValueError(f"{name} must be numbers such as .5,.3,.2, got {words!r}") from None
+
+
+def reports_from(stream: IO[str], name: str, text_ids: bool = False) -> list[HarmReport]:
+    """All reports of a file: CSV if its name ends so, else JSON lines.
+
+    CSV has the columns source, key, harm, signal, at and decision_id or regions (a;b;c).
+    Nothing is reported if a line cannot be read: the error names it.
+    """
+    lines = _csv_rows(stream, name, text_ids) if name.endswith(".csv") else _json_rows(stream, name)
+    found = []
+    try:
+        for number, values in lines:
+            try:
+                found.append(HarmReport.from_dict(values))
+            except (ValueError, TypeError) as error:
+                raise ValueError(f"{name}, line {number}: {error}") from None
+    except (csv.Error, UnicodeDecodeError) as error:
+        raise ValueError(f"{name} cannot be read: {error}") from None
+    if not found:
+        raise ValueError(f"{name} holds no reports")
+    return found
+
+
+def _json_rows(stream: IO[str], name: str) -> Iterator[tuple[int, Any]]:
+    for number, line in enumerate(stream, 1):
+        if line.strip():
+            try:
+                yield number, json.loads(line)
+            except json.JSONDecodeError as error:
+                raise ValueError(f"{name}, line {number}: not JSON, {error.msg}") from None
+
+
+def _csv_rows(stream: IO[str], name: str, text_ids: bool) -> Iterator[tuple[int, dict[str, Any]]]:
+    rows = csv.DictReader(stream, strict=True)
+    for row in rows:
+        values: dict[str, Any] = {str(k): v for k, v in row.items() if v not in (None, "")}
+        for column in ("harm", "at"):
+            if column in values:
+                values[column] = real_of(f"{name}, line {rows.line_num}: {column}", values[column])
+        if "regions" in values:
+            parts = values["regions"].split(";")
+            values["regions"] = [region_of(p.strip(), text_ids) for p in parts]
+        yield rows.line_num, values

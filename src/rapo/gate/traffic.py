@@ -11,9 +11,9 @@ import numpy as np
 import numpy.typing as npt
 
 from rapo.core.jit import kernel
+from rapo.gate.cells import grown
 from rapo.gate.config import GateConfig
 from rapo.gate.exposure import Piece
-from rapo.gate.grow import grown
 from rapo.gate.ledger import UNIT
 
 HISTORY = 2000

@@ -6,11 +6,12 @@ import asyncio
 import json
 from collections.abc import Callable
 from dataclasses import asdict
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 from fastapi import APIRouter, Depends, Query, Security
 from fastapi.security import HTTPBearer
+from prometheus_client.exposition import CONTENT_TYPE_LATEST
 from pydantic import BaseModel
 from pydantic_core import to_json
 from starlette.requests import Request
@@ -20,10 +21,9 @@ from rapo.gate.declare import ACTIONS, Action, checked_reason
 from rapo.gate.events import plain_event
 from rapo.gate.gate import Gate
 from rapo.gate.intake import HarmReport, ReportResult, refused
-from rapo.gate.service import answers, questions
+from rapo.gate.service import models, questions
 from rapo.gate.service.audits import Audits
 from rapo.gate.service.auth import Caller, Keys
-from rapo.gate.service.metrics import CONTENT_TYPE, Metrics
 from rapo.gate.service.models import (
     MOST_ITEMS,
     DecisionRequest,
@@ -35,6 +35,9 @@ from rapo.gate.service.models import (
     values_of,
 )
 from rapo.gate.service.strict import LARGEST_BODY, RefusedError, key_route
+
+if TYPE_CHECKING:
+    from rapo.gate.service.app import Metrics
 
 _MANY = 50
 """Reports from which on checking them is left to another thread: decisions must not wait."""
@@ -82,7 +85,7 @@ def _needs(scope: str | None, answer: type[BaseModel] | None, *codes: int) -> di
         content = {"content": {"text/plain": {"schema": {"type": "string"}}}}
     found: dict[int | str, dict[str, Any]] = {200: {"description": "Done.", **content}}
     for code in sorted({*codes, 500, 503, *((401, 403) if scope else ())}):
-        found[code] = {"description": _WORDS[code], "model": answers.Error}
+        found[code] = {"description": _WORDS[code], "model": models.Error}
         if code in _HEADERS:
             found[code]["headers"] = {_HEADERS[code]: {"schema": {"type": "string"}}}
     keys = [Security(_BEARER, scopes=[scope])] if scope else []
@@ -113,14 +116,14 @@ def as_json(value: Any, status: int = 200, headers: dict[str, str] | None = None
 
 
 def _add_platform(router: APIRouter, gate: Gate, metrics: Metrics) -> None:
-    @router.get("/v1/ping", summary="Do nothing, with a key", **_needs("gate", answers.Ping))
+    @router.get("/v1/ping", summary="Do nothing, with a key", **_needs("gate", models.Ping))
     async def ping() -> Response:
         return Response(b'{"ok":true}', media_type="application/json")
 
     @router.post(
         "/v1/decisions",
         summary="Gate a proposed distribution; answered once it is logged",
-        **_needs("gate", answers.DecisionAnswer, 409, *_BODY),
+        **_needs("gate", models.DecisionAnswer, 409, *_BODY),
     )
     async def decide(body: DecisionRequest) -> Response:
         regions: Any = body.regions
@@ -141,7 +144,7 @@ def _add_platform(router: APIRouter, gate: Gate, metrics: Metrics) -> None:
     @router.post(
         "/v1/exposures",
         summary="Say which candidates of a decision were really shown",
-        **_needs("gate", answers.ExposureAnswer, 404, 409, *_BODY),
+        **_needs("gate", models.ExposureAnswer, 404, 409, *_BODY),
     )
     async def expose(body: ExposureRequest) -> Response:
         future = gate.expose_logged(body.decision_id, body.shown)
@@ -150,7 +153,7 @@ def _add_platform(router: APIRouter, gate: Gate, metrics: Metrics) -> None:
     @router.post(
         "/v1/reports",
         summary="Report harm: one result per item, bad ones do not hinder good ones",
-        **_needs("report", answers.ReportsAnswer, *_BODY),
+        **_needs("report", models.ReportsAnswer, *_BODY),
     )
     async def report(body: ReportsRequest, caller: Who) -> Response:
         items = body.items
@@ -213,7 +216,7 @@ def _add_action(router: APIRouter, gate: Gate, audits: Audits, action: type[Acti
         action.path,
         name=action.name,
         summary=summary,
-        **_needs(action.scope, answers.EffectAnswer, *_BODY),
+        **_needs(action.scope, models.EffectAnswer, *_BODY),
     )(act)
 
 
@@ -224,7 +227,7 @@ def _add_questions(router: APIRouter, audits: Audits) -> None:
     @router.get(
         "/v1/regions",
         summary="Regions with the largest scars",
-        **_needs("review", answers.RegionsAnswer, 422),
+        **_needs("review", models.RegionsAnswer, 422),
     )
     async def regions(top: Top = 50) -> Response:
         return as_json(await audits.ask(questions.top, top))
@@ -232,7 +235,7 @@ def _add_questions(router: APIRouter, audits: Audits) -> None:
     @router.get(
         "/v1/regions/{region:path}/chain",
         summary="Reports on a region, what each added, and the decisions it changed",
-        **_needs("review", answers.ChainAnswer, 404, 422),
+        **_needs("review", models.ChainAnswer, 404, 422),
     )
     async def chain(region: str, limit: Limit = 50) -> Response:
         return as_json(await audits.ask(questions.chain_by_word, region, limit))
@@ -240,7 +243,7 @@ def _add_questions(router: APIRouter, audits: Audits) -> None:
     @router.get(
         "/v1/regions/{region:path}",
         summary="One region",
-        **_needs("review", answers.RegionAnswer, 404, 422),
+        **_needs("review", models.RegionAnswer, 404, 422),
     )
     async def region(region: str) -> Response:
         return as_json(await audits.ask(questions.region, region))
@@ -248,10 +251,10 @@ def _add_questions(router: APIRouter, audits: Audits) -> None:
     @router.get(
         "/v1/decisions/{decision_id}",
         summary="How much a decision was changed, and by which reports",
-        **_needs("review", answers.ExplanationAnswer, 404, 422),
+        **_needs("review", models.ExplanationAnswer, 404, 422),
     )
     async def explain(decision_id: str) -> Response:
-        return as_json(await audits.ask(questions.explain, decision_id))
+        return as_json(await audits.ask(Gate.explain, decision_id))
 
     def ask(path: str, question: Callable[..., Any], summary: str, answer: Any, name: str) -> None:
         async def handle() -> Response:
@@ -261,18 +264,18 @@ def _add_questions(router: APIRouter, audits: Audits) -> None:
         router.get(path, name=name, summary=summary, **_needs("review", answer, 422))(handle)
 
     for path, question, summary, answer, name in (
-        ("/v1/queue", questions.queue, "Reports that wait", answers.QueueAnswer, "reports"),
+        ("/v1/queue", Gate.queue, "Reports that wait", models.QueueAnswer, "reports"),
         (
-            "/v1/reporters", questions.reporters, "Who reported", answers.ReportersAnswer,
+            "/v1/reporters", Gate.reporters, "Who reported", models.ReportersAnswer,
             "reporters",
         ),
-        ("/v1/bias", questions.bias, "Rates by group and topic", answers.BiasAnswer, "bias"),
+        ("/v1/bias", Gate.bias, "Rates by group and topic", models.BiasAnswer, "bias"),
         (
-            "/v1/outcomes", questions.outcomes, "What came of it", answers.OutcomesAnswer,
+            "/v1/outcomes", questions.outcomes, "What came of it", models.OutcomesAnswer,
             "outcomes",
         ),
         (
-            "/v1/overview", questions.overview, "The gate at a glance", answers.OverviewAnswer,
+            "/v1/overview", questions.overview, "The gate at a glance", models.OverviewAnswer,
             "overview",
         ),
     ):  # fmt: skip
@@ -282,20 +285,20 @@ def _add_questions(router: APIRouter, audits: Audits) -> None:
 def _add_operations(
     router: APIRouter, gate: Gate, metrics: Metrics, audits: Audits, metrics_scope: str | None
 ) -> None:
-    @router.get("/v1/events", summary="The log", **_needs("review", answers.EventsAnswer, 422))
+    @router.get("/v1/events", summary="The log", **_needs("review", models.EventsAnswer, 422))
     async def events(after: After = 0, limit: MostEvents = 1000) -> Response:
         return await asyncio.to_thread(_page, gate, after, limit)
 
     @router.get(
         "/v1/verify",
         summary="Fold the whole log afresh and compare; slow",
-        **_needs("admin", answers.VerificationAnswer, 422),
+        **_needs("admin", models.VerificationAnswer, 422),
     )
     async def verify() -> Response:
         return as_json(await audits.verify())
 
-    open_to_all = _needs(None, answers.HealthAnswer)
-    open_to_all["responses"][503]["model"] = answers.HealthAnswer
+    open_to_all = _needs(None, models.HealthAnswer)
+    open_to_all["responses"][503]["model"] = models.HealthAnswer
     del open_to_all["responses"][503]["headers"]
 
     @router.get("/healthz", summary="Whether answers are fresh", **open_to_all)
@@ -308,7 +311,7 @@ def _add_operations(
 
     @router.get("/metrics", summary="Prometheus metrics", **_needs(metrics_scope, None))
     async def figures() -> Response:
-        return Response(await asyncio.to_thread(metrics.page), media_type=CONTENT_TYPE)
+        return Response(await asyncio.to_thread(metrics.page), media_type=CONTENT_TYPE_LATEST)
 
 
 def _page(gate: Gate, after: int, limit: int) -> Response:

@@ -13,13 +13,14 @@ import stat
 import threading
 import time
 import tomllib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
 from hmac import compare_digest
 from pathlib import Path
 from typing import Any
 
+from rapo.gate.config import Clock
 from rapo.gate.events import checked_word
 
 SCOPES = ("gate", "report", "review", "admin")
@@ -204,8 +205,6 @@ def _is_hex(text: str) -> bool:
 
 
 # --- the page
-
-Clock = Callable[[], float]
 
 
 @dataclass(slots=True)

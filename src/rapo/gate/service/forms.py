@@ -1,19 +1,22 @@
-"""Forms of actions: what a form asks for, and the action that was filled in.
+"""What reviewers fill in: forms of actions, and what they want of a list.
 
-Both follow from the declarations in `rapo.gate.actions` and `rapo.gate.admin`.
+What a form asks for, and the action that was filled in, follow from the declarations in
+`rapo.gate.actions`. A list (words, a time range, a choice, an order) is read from the address of a
+page, so that it can be sent to a colleague.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
+from urllib.parse import urlencode
 
-from rapo.gate.declare import ACTIONS, LABELS, Action, Effect, Kind, Spec
+from rapo.gate.config import Clock
+from rapo.gate.declare import ACTIONS, LABELS, Action, Kind, Spec
 from rapo.gate.events import Region
-from rapo.gate.format import region_query
-from rapo.gate.words import changes_of, time_of
+from rapo.gate.format import changes_of, real_of, region_query, time_of
 
 EXPIRIES = {
     "3600": "1 hour",
@@ -25,7 +28,6 @@ EXPIRIES = {
 """Seconds after which something ends, as a form sends them."""
 
 Fields = dict[str, list[str]]
-Clock = Callable[[], float]
 _PLACES = {Kind.REGION: "region", Kind.REGIONS: "region", Kind.LABELS: "region",
            Kind.REPORTS: "reports", Kind.WORD: "source"}  # fmt: skip
 """What a field makes an action be about, and so on which page its form is."""
@@ -204,7 +206,7 @@ def _value(spec: Spec, fields: Fields, clock: Clock) -> Any:
         case Kind.REAL:
             if name not in fields:
                 return spec.default
-            return _real(name, word)
+            return real_of(name, word)
         case Kind.SINCE:
             return time_of(name, word or None)
         case Kind.UNTIL:
@@ -231,19 +233,118 @@ def _reports(given: list[str]) -> list[int] | None:
     return sorted({int(w) for w in words}) or None
 
 
-def _real(name: str, word: str) -> float:
-    try:
-        return float(word)
-    except ValueError:
-        raise ValueError(f"{name} must be a number, got {word!r:.40}") from None
+# --- lists
+
+MOST = 500
+"""Rows of one table."""
 
 
-def summary(effect: Effect, title: str, most: int = 20) -> dict[str, Any]:
-    """What was done, for the next page."""
-    return {
-        "title": f"Done: {title}",
-        "event": effect.event,
-        "reports": effect.reports,
-        "regions": effect.regions[:most],
-        "regions_in_all": len(effect.regions),
-    }
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A kind of list: where it is, what it can be sorted by, what it can be narrowed to."""
+
+    path: str
+    columns: tuple[str, ...]
+    """The first is the order that it has by itself."""
+    choices: Mapping[str, str]
+    """Value of the choice and words for it."""
+    rising: frozenset[str] = frozenset()
+    """Columns whose small values come first unless asked otherwise."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What was asked of a list."""
+
+    words: str = ""
+    since: float | None = None
+    until: float | None = None
+    only: str = ""
+    sort: str = ""
+    rising: bool = False
+    top: int = 50
+
+    def in_time(self, at: float | None) -> bool:
+        """Whether a time is in the range; no time is in every range that has no ends."""
+        if at is None:
+            return self.since is None and self.until is None
+        return (self.since is None or at >= self.since) and (self.until is None or at < self.until)
+
+
+REGIONS = Table(
+    "/regions", ("H", "G", "psi", "proposed", "last_at", "region"),
+    {"": "all", "gated": "ψ below 1", "scarred": "with a scar", "unconfirmed": "unconfirmed",
+     "hand": "set by hand"},
+    frozenset({"psi", "region"}),
+)  # fmt: skip
+DECISIONS = Table(
+    "/decisions", ("at", "moved", "candidates"),
+    {"": "all", "changed": "changed", "applied": "applied"},
+)  # fmt: skip
+QUEUE = Table(
+    "/queue", ("report_id", "at", "harm", "source", "signal"),
+    {"": "all", "late": "late", "unknown region": "unknown region", "agreement": "no agreement"},
+    frozenset({"source", "signal"}),
+)  # fmt: skip
+REPORTERS = Table(
+    "/reporters",
+    ("trace", "source", "reports", "waiting", "rolled_back", "regions", "harm", "agreed",
+     "last_at"),
+    {"": "all", "waiting": "with reports that wait", "out": "rolled back", "alone": "unconfirmed"},
+    frozenset({"source", "agreed"}),
+)  # fmt: skip
+
+
+def wanted(table: Table, fields: Fields) -> Wanted:
+    """What an address asks of a list.
+
+    Raises:
+        ValueError: a field says nothing that can be read.
+    """
+    sort, only, top = one(fields, "sort"), one(fields, "only"), one(fields, "top", "50")
+    if sort and sort not in table.columns:
+        raise ValueError(f"sort must be one of {', '.join(table.columns)}, got {sort!r:.40}")
+    if only not in table.choices:
+        raise ValueError(f"only must be one of {', '.join(table.choices)}, got {only!r:.40}")
+    if not (top.isascii() and top.isdecimal() and len(top) < 10):
+        raise ValueError(f"a whole number was expected, got {top!r:.40}")
+    sort = sort or table.columns[0]
+    order = one(fields, "order")
+    return Wanted(
+        words=one(fields, "q"),
+        since=time_of("from", one(fields, "from") or None),
+        until=time_of("to", one(fields, "to") or None),
+        only=only,
+        sort=sort,
+        rising=order == "up" or (order != "down" and sort in table.rising),
+        top=min(max(int(top), 1), MOST),
+    )
+
+
+class Links:
+    """Addresses of the same list in other orders, for the heads of its columns."""
+
+    def __init__(self, table: Table, fields: Fields, asked: Wanted) -> None:
+        self.table, self.asked = table, asked
+        kept = ("q", "from", "to", "only", "top")
+        self.kept = {name: one(fields, name) for name in kept if one(fields, name)}
+
+    def to(self, column: str) -> str:
+        """The list sorted by a column; the other way round if it is already."""
+        rising = column in self.table.rising
+        if column == self.asked.sort:
+            rising = not self.asked.rising
+        order = {"sort": column, "order": "up" if rising else "down"}
+        return f"{self.table.path}?{urlencode({**self.kept, **order})}"
+
+    def within(self, span: str) -> str:
+        """The list of the last hour, day or week."""
+        kept = {k: v for k, v in self.kept.items() if k not in ("from", "to")}
+        asked = {"sort": self.asked.sort, "order": "up" if self.asked.rising else "down"}
+        return f"{self.table.path}?{urlencode({**kept, **asked, 'from': span})}"
+
+    def state(self, column: str) -> str:
+        """What a screen reader is told of a column."""
+        if column != self.asked.sort:
+            return "none"
+        return "ascending" if self.asked.rising else "descending"

@@ -1,8 +1,8 @@
-"""What is sent, as pydantic models, from which the OpenAPI document follows.
+"""What is sent and answered, as pydantic models, from which the OpenAPI document follows.
 
-What a model forbids, the service refuses. The gate refuses more: that `p` sums to 1, that regions
-are known and text can be printed is beyond JSON Schema. The bodies of actions are made of their
-declarations.
+What a model of a request forbids, the service refuses. The gate refuses more: that `p` sums to 1,
+that regions are known and text can be printed is beyond JSON Schema. The bodies of actions are made
+of their declarations. Answers have all these names; later versions may add some.
 """
 
 from __future__ import annotations
@@ -211,3 +211,111 @@ def _labels(items: list[BaseModel]) -> dict[Any, dict[str, str]]:
             raise ValueError(f"region {region!r} is labelled twice")
         found[region] = label
     return found
+
+
+# --- what is answered
+
+Pair = Annotated[list[float], Field(min_length=2, max_length=2)]
+
+
+class ReportAnswer(BaseModel):
+    """What became of one report."""
+
+    status: Literal["accepted", "review", "quarantined", "refused"]
+    code: Literal[200, 202, 403, 409, 422]
+    report_id: int | None
+    duplicate: bool
+    error: str | None
+
+
+class ChangedRegion(BaseModel):
+    """Before and after."""
+
+    region: Region
+    psi: Pair
+    G: Pair
+    H: Pair
+
+
+class RegionAnswer(BaseModel):
+    """A region."""
+
+    region: Region
+    G: float
+    H: float
+    psi: float
+    confirmed: bool
+    sources: int
+    signals: int
+    label: Values
+    proposed: float
+    gated: float
+    served: float
+
+
+class EventItem(BaseModel):
+    """An event of the log."""
+
+    position: int
+    kind: str
+    at: float
+
+
+def _answer(name: str, about: str, **shape: Any) -> type[BaseModel]:
+    """An answer with these names, all of them needed."""
+    needed: Any = {field: (kind, ...) for field, kind in shape.items()}
+    return create_model(name, __base__=BaseModel, __doc__=about, **needed)
+
+
+Error = _answer("Error", "Why nothing was done.", error=Annotated[str, Field(min_length=1)])
+Ping = _answer("Ping", "The key was right.", ok=bool)
+DecisionAnswer = _answer(
+    "DecisionAnswer", "What to serve.", decision_id=str, q=list[float], psi=list[float],
+    revision=int, mode=Literal["shadow", "enforce"],
+)  # fmt: skip
+ExposureAnswer = _answer(
+    "ExposureAnswer", "Whether reports on it had not counted yet.", in_time=bool
+)
+ReportsAnswer = _answer("ReportsAnswer", "A result per item.", results=list[ReportAnswer])
+EffectAnswer = _answer(
+    "EffectAnswer", "What an action did, or would do.", dry_run=bool, regions=list[ChangedRegion],
+    reports=int, revision=int | None, event=int | None,
+)  # fmt: skip
+RegionsAnswer = _answer(
+    "RegionsAnswer", "Regions with the largest scars.", regions=list[RegionAnswer], known=int,
+    revision=int,
+)  # fmt: skip
+ChainAnswer = _answer(
+    "ChainAnswer", "From reports to decisions.", region=RegionAnswer, reports=list[Values],
+    reports_in_all=int, course=Values, due=list[Values], decisions=list[Values],
+)  # fmt: skip
+ExplanationAnswer = _answer(
+    "ExplanationAnswer", "Why a decision is as it is.", decision_id=str, position=int, at=float,
+    mode=str, applied=bool, total_variation=float, regions=list[Values],
+)  # fmt: skip
+QueueAnswer = _answer("QueueAnswer", "Reports that wait.", reports=list[Values])
+ReportersAnswer = _answer("ReportersAnswer", "Who reported.", reporters=list[Values])
+BiasAnswer = _answer(
+    "BiasAnswer", "Rates by group and topic.", group=list[Values], topic=list[Values]
+)
+OutcomesAnswer = _answer(
+    "OutcomesAnswer", "What came back.", stimuli=list[Values], reach=list[float],
+    sensitive=list[float], at=list[float],
+)  # fmt: skip
+OverviewAnswer = _answer(
+    "OverviewAnswer", "The gate at a glance.", mode=str, percent=float, tick=int, revision=int,
+    position=int, regions=int, scar_mass=float, decisions=int, reports=int, alarms=Values,
+)  # fmt: skip
+EventsAnswer = _answer(
+    "EventsAnswer", "A page of the log; ask again with after=next, no events: all were read.",
+    events=list[EventItem], next=int,
+)  # fmt: skip
+VerificationAnswer = _answer(
+    "VerificationAnswer", "Hashes of the live state and of a fresh fold.", ok=bool, position=int,
+    fields=str, replay=str,
+)  # fmt: skip
+HealthAnswer = _answer(
+    "HealthAnswer", "Whether answers are fresh.",
+    status=Literal["ok", "ahead", "stale", "broken"], why=str | None, revision=int, position=int,
+    behind=int, tick=int, mode=str,
+)  # fmt: skip

@@ -10,7 +10,8 @@ from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import Response
 
-from rapo.gate.declare import ACTIONS, checked_reason
+from rapo.gate.config import Clock
+from rapo.gate.declare import ACTIONS, Effect, checked_reason, deeds
 from rapo.gate.events import decision_key
 from rapo.gate.format import (
     BAND_WORDS,
@@ -20,11 +21,10 @@ from rapo.gate.format import (
     region_query,
 )
 from rapo.gate.gate import Gate
-from rapo.gate.service import charts, forms, lists, questions
+from rapo.gate.service import charts, forms, questions
 from rapo.gate.service.audits import Audits
 from rapo.gate.service.auth import Attempts, Keys
-from rapo.gate.service.forms import Clock, Proposal
-from rapo.gate.service.lists import Table
+from rapo.gate.service.forms import Proposal, Table
 from rapo.gate.service.site import Handler, Site, Visit, add_login, add_page, redirect
 from rapo.gate.service.strict import RefusedError
 
@@ -117,30 +117,30 @@ class Pages:
 
     def regions(self, visit: Visit) -> Response:
         """Regions: the largest scars first, or as asked."""
-        asked = lists.wanted(lists.REGIONS, visit.fields)
+        asked = forms.wanted(forms.REGIONS, visit.fields)
         views, found, known = self.ask(questions.regions, asked)
         for view in views:
             line = view["course"]
             view["spark"] = charts.spark(line["H"]), charts.spark(line["G"])
-        values = {**self._list(visit, lists.REGIONS, asked), "views": views, "found": found,
+        values = {**self._list(visit, forms.REGIONS, asked), "views": views, "found": found,
                   "known": known}  # fmt: skip
         if "hx-request" in visit.request.headers:
             return self.site.bare("_regions.html", **values)
         return self.site.render(visit, "regions.html", **values)
 
-    def _list(self, visit: Visit, table: Table, asked: lists.Wanted) -> dict[str, Any]:
+    def _list(self, visit: Visit, table: Table, asked: forms.Wanted) -> dict[str, Any]:
         """What every page with a list needs to draw its filters and heads."""
         return {
             "asked": asked,
             "table": table,
-            "links": lists.Links(table, visit.fields, asked),
+            "links": forms.Links(table, visit.fields, asked),
             "given": {name: visit.one(name) for name in ("from", "to")},
         }
 
     def region(self, visit: Visit) -> Response:
         """Everything about one region: state, course, chain, and what may be done."""
         name = visit.region()
-        chain = self.ask(questions.chain, name)
+        chain = self.ask(Gate.chain, name)
         course = chain["course"]
         drawn = charts.over_time(
             "Trace G and scar H", course["at"], {"G": course["G"], "H": course["H"]}, 520, 170
@@ -164,41 +164,41 @@ class Pages:
 
     def queue(self, visit: Visit) -> Response:
         """Reports that wait for a reviewer."""
-        asked = lists.wanted(lists.QUEUE, {"top": ["200"], **visit.fields})
+        asked = forms.wanted(forms.QUEUE, {"top": ["200"], **visit.fields})
         items, count = self.ask(questions.waiting, asked)
         return self.site.render(
             visit, "queue.html", items=items, count=count, waits=WAIT_WORDS,
             config=self.gate.config, all_chosen=visit.one("all") == "yes",
-            **self._list(visit, lists.QUEUE, asked),
+            **self._list(visit, forms.QUEUE, asked),
         )  # fmt: skip
 
     def reporters(self, visit: Visit) -> Response:
         """Who reported."""
-        asked = lists.wanted(lists.REPORTERS, {"top": ["200"], **visit.fields})
+        asked = forms.wanted(forms.REPORTERS, {"top": ["200"], **visit.fields})
         found, count = self.ask(questions.who_reported, asked)
         return self.site.render(
             visit, "reporters.html", reporters=found, count=count,
-            **self._list(visit, lists.REPORTERS, asked),
+            **self._list(visit, forms.REPORTERS, asked),
         )  # fmt: skip
 
     def decisions(self, visit: Visit) -> Response:
         """Decisions: the newest first, or as asked."""
-        asked = lists.wanted(lists.DECISIONS, visit.fields)
+        asked = forms.wanted(forms.DECISIONS, visit.fields)
         found, whole = self.ask(questions.decisions, asked)
         return self.site.render(
             visit, "decisions.html", decisions=found, whole=whole,
-            **self._list(visit, lists.DECISIONS, asked),
+            **self._list(visit, forms.DECISIONS, asked),
         )  # fmt: skip
 
     def decision(self, visit: Visit) -> Response:
         """How much a decision was changed, and because of which reports."""
         named = visit.exact("id")
-        why = self.ask(questions.explain, named)
+        why = self.ask(Gate.explain, named)
         return self.site.render(visit, "decision.html", d=why)
 
     def bias(self, visit: Visit) -> Response:
         """Gating and reports by group and topic."""
-        found = self.ask(questions.bias)
+        found = self.ask(Gate.bias)
         tables = {kind: _drawn(entries) for kind, entries in found.items()}
         return self.site.render(visit, "bias.html", tables=tables)
 
@@ -212,7 +212,7 @@ class Pages:
         return self.site.render(
             visit, "policy.html", settings=values, fields=fields,
             words={"settings": SETTING_WORDS, "fields": FIELD_WORDS},
-            deeds=self.ask(questions.deeds), digest=config.digest(),
+            deeds=self.ask(deeds), digest=config.digest(),
             forms=self._forms(visit, "", now),
             others=[a for a in ACTIONS.values() if forms.about(a) and visit.session.may(a.scope)],
         )  # fmt: skip
@@ -254,7 +254,7 @@ class Pages:
             effect = self.gate.act(done)
         except ValueError as error:
             return self._form(visit, str(error))
-        visit.session.notice = forms.summary(effect, done.title())
+        visit.session.notice = _summary(effect, done.title())
         return redirect(proposal.back)
 
     def _check_scope(self, visit: Visit) -> None:
@@ -294,3 +294,14 @@ def _drawn(entries: list[dict[str, Any]]) -> list[dict[str, Any]]:
         for signal, mark in zip(signals, charts.whiskers([s[rate] for s in signals]), strict=True):
             signal[rate]["mark"] = mark
     return entries
+
+
+def _summary(effect: Effect, title: str, most: int = 20) -> dict[str, Any]:
+    """What was done, for the next page."""
+    return {
+        "title": f"Done: {title}",
+        "event": effect.event,
+        "reports": effect.reports,
+        "regions": effect.regions[:most],
+        "regions_in_all": len(effect.regions),
+    }

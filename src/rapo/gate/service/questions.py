@@ -1,10 +1,12 @@
 """What reviewers ask a gate.
 
-Functions of a gate and plain values, so that another process may answer them; see `audits`.
+Questions are functions of a gate and plain values, so that another process may answer them (see
+`audits`); methods of `Gate` that change nothing are questions too.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,15 +14,40 @@ import numpy.typing as npt
 
 from rapo.gate import audit
 from rapo.gate.chains import region_views
-from rapo.gate.declare import ACTIONS, Action, Effect, action_of
+from rapo.gate.declare import Action, Effect
 from rapo.gate.events import Event, Region, unpack_decision
 from rapo.gate.gate import Gate
 from rapo.gate.memory import Replay, replayed
-from rapo.gate.service.lists import Wanted, narrowed
+from rapo.gate.service.forms import Wanted
 from rapo.gate.state import State
 from rapo.gate.store import Store
 
 Values = dict[str, Any]
+
+
+def narrowed(
+    items: Sequence[Values],
+    asked: Wanted,
+    *,
+    text: Callable[[Values], str],
+    at: str,
+    only: Mapping[str, Callable[[Values], bool]],
+) -> list[Values]:
+    """The items that were asked for, in the order that was asked for."""
+    words, fits = asked.words.casefold(), only.get(asked.only)
+    found = [
+        item
+        for item in items
+        if (not words or words in text(item).casefold())
+        and (fits is None or fits(item))
+        and asked.in_time(item[at])
+    ]
+    there = [i for i in found if i[asked.sort] is not None]
+    missing = [i for i in found if i[asked.sort] is None]  # last, whichever way
+    there.sort(key=lambda item: item[asked.sort], reverse=not asked.rising)
+    return there + missing
+
+
 EVENTS_SEARCHED = 50_000
 """Newest events in a time range that are searched for decisions."""
 MOST_SEARCHED = 2000
@@ -76,32 +103,7 @@ def region(gate: Gate, word: str) -> Values:
 
 def chain_by_word(gate: Gate, word: str, limit: int) -> Values:
     """What made a region what it is, by the word of a path."""
-    return chain(gate, gate.read(lambda state: region_named(state.regions, word)), limit)
-
-
-def chain(gate: Gate, name: Region, limit: int = 50) -> Values:
-    """What made a region what it is."""
-    return gate.chain(name, limit)
-
-
-def explain(gate: Gate, decision_id: str) -> Values:
-    """Why a decision is as it is."""
-    return gate.explain(decision_id)
-
-
-def queue(gate: Gate, limit: int = 200) -> list[Values]:
-    """Reports that wait."""
-    return gate.queue(limit)
-
-
-def reporters(gate: Gate, limit: int = 200) -> list[Values]:
-    """Who reported."""
-    return gate.reporters(limit)
-
-
-def bias(gate: Gate) -> Values:
-    """Rates by group and topic."""
-    return gate.bias()
+    return gate.chain(gate.read(lambda state: region_named(state.regions, word)), limit)
 
 
 def overview(gate: Gate) -> Values:
@@ -123,42 +125,6 @@ def dry_run(gate: Gate, action: Action) -> Effect:
 def replay(gate: Gate, until: int) -> Replay:
     """The log folded afresh up to a position."""
     return replayed(gate.store, until)
-
-
-def deeds(gate: Gate, limit: int = 100) -> list[dict[str, Any]]:
-    """The newest actions: position, time, kind, who, what in words, the regions, and the reason."""
-    store = gate.store
-    kinds = tuple(dict.fromkeys(a.event for a in ACTIONS.values()))
-    events = store.read(0, limit, (*kinds, "Escalation"), newest=True)
-    # A change of settings is logged whole; only what differs from the one before is worth reading.
-    changes = [e for e in events if e.kind == "ConfigChange"]
-    if changes:
-        before = changes[-1].position - 1
-        older = store.read(0, 500, ("ConfigChange",), newest=True)
-        changes += [e for e in older if e.position <= before]
-    configs = [(e.position, e.data()["config"]) for e in changes if "config" in e.data()]
-    return [_told(event, configs) for event in events]
-
-
-def _told(event: Event, configs: list[tuple[int, dict[str, Any]]]) -> dict[str, Any]:
-    data = event.data()
-    before = next((c for p, c in configs if p < event.position), {})
-    action = action_of(event.kind, data)
-    if action is not None:
-        what, regions = action.told(data, before), action.concerns(data)
-    elif event.kind == "Escalation":
-        what, regions = f"Escalated {data['band']}: {data['seen']}", []
-    else:
-        what, regions = "Created the gate in shadow mode", []
-    return {
-        "position": event.position,
-        "at": event.at,
-        "kind": event.kind,
-        "by": data.get("by", "the gate"),
-        "what": what,
-        "regions": regions,
-        "reason": data.get("reason", ""),
-    }
 
 
 def regions(gate: Gate, asked: Wanted) -> tuple[list[Values], int, int]:

@@ -9,6 +9,7 @@ sends whole requests is served.
 from __future__ import annotations
 
 import asyncio
+import logging
 import resource
 import signal
 import socket
@@ -23,10 +24,10 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from rapo.gate.audit import overview
 from rapo.gate.gate import Gate
-from rapo.gate.service.app import make_app
+from rapo.gate.service.app import log_to, make_app
 from rapo.gate.service.audits import AuditProcess
 from rapo.gate.service.auth import Keys
-from rapo.gate.service.frame import LOGGER, log_to, silence_access_log
+from rapo.gate.service.strict import LOGGER
 
 MOST_REQUESTS = 2000
 """Requests under way; beyond, 503. It also bounds what waits for a commit."""
@@ -108,7 +109,8 @@ def configured(app: Any, connections: Connections) -> uvicorn.Config:
 def _run(config: uvicorn.Config, listener: socket.socket) -> None:
     sys.setswitchinterval(SWITCH)
     log_to()
-    silence_access_log()
+    # Uvicorn's own line per request would say the same without the key's name.
+    logging.getLogger("uvicorn.access").disabled = True
     # Every connection is a file; the usual 1024 would be used up before any bound of ours.
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft != resource.RLIM_INFINITY and soft < 8192:

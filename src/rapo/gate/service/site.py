@@ -29,8 +29,7 @@ from rapo.gate.gate import Gate
 from rapo.gate.service.audits import Audits
 from rapo.gate.service.auth import SESSION_SECONDS, Attempts, Keys, Session, Sessions
 from rapo.gate.service.forms import exact, one, region_of
-from rapo.gate.service.frame import LOGGER, ROUTE
-from rapo.gate.service.strict import CALLER, RefusedError, read_body
+from rapo.gate.service.strict import CALLER, LOGGER, ROUTE, RefusedError, read_body
 
 COOKIE = "rapo_gate_session"
 MOST_FIELDS = 1000

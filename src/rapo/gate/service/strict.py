@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import re
 from collections.abc import Awaitable, Callable
 from typing import Any
@@ -25,6 +26,9 @@ ANSWER_SECONDS = 30.0
 """Time after which a caller is told to try again instead of being left to wait."""
 SLOW = {"/v1/verify": 600.0}
 """Paths that may take longer."""
+LOGGER = logging.getLogger("rapo.gate.service")
+ROUTE = "rapo.gate.route"
+"""Where a request's scope holds its route, if FastAPI does not."""
 CALLER = "rapo.gate.caller"
 """Where a request's scope holds the name of its key."""
 _MOST_DRAINED = 16 << 20

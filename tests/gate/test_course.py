@@ -1,24 +1,28 @@
-"""The offline law: equal to the law written out plainly, and to the gate's own fold."""
+"""Regions under any settings: the law written out plainly, and what a gate itself shows."""
 
-from dataclasses import fields, replace
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from rapo.core.params import FieldParams
-from rapo.gate.clock import SimulatedClock
-from rapo.gate.config import GateConfig
+from rapo.gate.config import GateConfig, SimulatedClock
+from rapo.gate.exposure import TOLERANCE
 from rapo.gate.gate import Gate
 from rapo.gate.intake import HarmReport
-from rapo.gate.offline import HELD, History, Law, course
+from rapo.gate.ledger import UNIT
+from rapo.gate.shadow_log import History, course
 
-LAW = Law(
+LAW = GateConfig(
     base_rate=0.02, half_life=40.0, shrinkage=5.0, z=0.5, scale=0.3,
     params=FieldParams(
         lam=0.1, alpha=0.1, tau=0.1, eta=0.05, delta=0.999, w_G=1.0, w_H=1.0, psi_min=0.01
     ),
     min_sources=3, min_signals=2, confirm_ticks=60, unconfirmed_floor=0.9,
 )  # fmt: skip
+
+RESTING = replace(LAW.params, lam=1.0, alpha=1.0, delta=1.0)
+"""A scar that stays, and a trace that does not: time changes nothing between reports."""
 
 
 def plainly(law, seen, said, ticks, delay, held):
@@ -78,11 +82,13 @@ def stream(seed, ticks=200, regions=4):
     return tuple(np.array(x) for x in zip(*seen, strict=True)), said
 
 
-@pytest.mark.parametrize("held", [0.0, HELD])
-@pytest.mark.parametrize("change", [
-    {}, {"min_sources": 1, "min_signals": 1}, {"scar_ticks": 20}, {"z": 0.0, "confirm_ticks": 5},
+@pytest.mark.parametrize(("change", "rtol"), [
+    ({}, 0.03), ({"min_sources": 1, "min_signals": 1}, 1e-7),
+    ({"min_sources": 1, "scar_ticks": 20}, 1e-7), ({"z": 0.0, "confirm_ticks": 5}, 0.03),
+    ({"min_sources": 1, "half_life": 2.0, "confirm_ticks": 9, "params": RESTING}, 1e-7),
 ], ids=str)  # fmt: skip
-def test_the_course_is_the_law_written_out(change, held):
+def test_the_course_is_the_law_written_out(change, rtol):
+    # with k > 1 the fold holds its bound on reporters in steps; here it is exact in every tick
     law = replace(LAW, **change)
     scarred = 0
     for seed in range(4):
@@ -94,10 +100,10 @@ def test_the_course_is_the_law_written_out(change, held):
             wanted = plainly(
                 law, list(zip(seen[0][mine], seen[2][mine], strict=True)),
                 list(zip(*(x[of] for x in (said[0], said[2], said[3], said[4])), strict=True)),
-                ticks, 3, held,
+                ticks, 3, TOLERANCE,
             )  # fmt: skip
-            found = course(history, law, np.full(ticks, r), np.arange(ticks), held)
-            np.testing.assert_allclose(found, wanted, rtol=1e-9, atol=1e-12)
+            found = course(history, law, np.full(ticks, r), np.arange(ticks))
+            np.testing.assert_allclose(found, wanted, rtol=rtol, atol=rtol / 10)
             scarred += wanted[1].max() > 0
     assert scarred > 4
 
@@ -114,7 +120,10 @@ def test_questions_may_come_in_any_order():
 
 def test_fewer_than_k_reporters_never_bring_a_trace_over_the_threshold():
     rng = np.random.default_rng(1)
-    law = Law(0.01, 100.0, 10.0, 1.0, 0.2, LAW.params, min_sources=3, min_signals=1)
+    law = GateConfig(
+        LAW.params, base_rate=0.01, half_life=100.0, shrinkage=10.0, z=1.0, scale=0.2,
+        min_sources=3, min_signals=1, confirm_ticks=10**9,
+    )  # fmt: skip
     for _ in range(50):
         n = int(rng.integers(1, 400))
         seen = (np.arange(300), np.zeros(300, int), rng.poisson(rng.choice([0.1, 3, 50]), 300))
@@ -129,22 +138,14 @@ def test_fewer_than_k_reporters_never_bring_a_trace_over_the_threshold():
 def test_one_reporter_is_capped_per_tick():
     said = ([4, 4, 4, 5], [0, 0, 1, 0], [3.0, 3.0, 2.0, 3.0], [7, 7, 7, 7])
     history = History.of(2, ([0], [0], [1.0]), said, cap_source=4.0)
-    np.testing.assert_allclose(history.said[2], [1.5, 1.5, 3.0, 1.0])
+    np.testing.assert_allclose(history.ledger.taken / UNIT, [1.5, 1.5, 1.0, 3.0])
 
 
-HAS_THE_LAW = "base_rate" in {f.name for f in fields(GateConfig)}
-
-
-@pytest.mark.skipif(not HAS_THE_LAW, reason="this gate's fold does not have the law of excess yet")
 @pytest.mark.parametrize(("k", "rtol"), [(1, 1e-6), (3, 0.03)])
 def test_the_gates_own_fold_agrees(tmp_path, k, rtol):
-    # with k > 1 the fold holds its bound on reporters in steps; here it is exact in every tick
     law = replace(LAW, min_sources=k)
     delay, ticks = 3, 120
-    config = GateConfig(
-        D=delay, D_max=1000, cap_source=1e6, max_harm=1.0,
-        **{f.name: getattr(law, f.name) for f in fields(law)},
-    )  # fmt: skip
+    config = replace(law, D=delay, D_max=1000, cap_source=1e6)
     seen, said = stream(3, ticks=ticks)
     seen = (seen[0], seen[1], np.minimum(seen[2], 4.0))
     known = [(0, r, 1.0) for r in range(4)]  # a region is known from its first decision on
