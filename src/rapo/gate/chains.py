@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from rapo.gate.events import Region, decision_key, unpack_decision
 from rapo.gate.ledger import UNIT
+from rapo.gate.names import Names
 from rapo.gate.parts import Parts, parts_of
 from rapo.gate.state import Report, State
 from rapo.gate.store import Store
@@ -206,7 +207,7 @@ def _decisions_of(store: Store, region: Region, limit: int) -> list[Values]:
     found: list[Values] = []
     for event in store.read(0, DECISIONS_SEARCHED, ("Decision",), newest=True):
         body = unpack_decision(event.body)
-        if body.passed == 1.0 or isinstance(body.regions, list) != isinstance(region, str):
+        if body.passed == 1.0 or isinstance(body.regions, Names) != isinstance(region, str):
             continue
         here = np.array([r == region for r in body.ids()]) if isinstance(region, str) else (
             np.asarray(body.regions) == region

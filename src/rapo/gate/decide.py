@@ -28,6 +28,7 @@ from rapo.gate.events import (
     packed,
     unpack_decision,
 )
+from rapo.gate.names import Names
 from rapo.gate.state import State
 from rapo.gate.store import Appending, StoreError
 from rapo.gate.view import Decision, answer
@@ -70,7 +71,7 @@ class Decider:
         digest = b""  # nobody can ask for a fresh name again
         if request_id is not None:
             digest = digest_of(b"".join((
-                "\n".join(names).encode() if isinstance(names, list) else names.tobytes(),
+                names.joined if isinstance(names, Names) else names.tobytes(),
                 law.tobytes(), (stimulus or "").encode(),
             )))  # fmt: skip
         draft = Draft("Decision", now, decision_key(decision_id), digest, pack_decision(body))

@@ -10,9 +10,7 @@ import numpy.typing as npt
 
 from rapo.core.jit import kernel
 from rapo.gate.events import Region
-
-UNKNOWN = -1
-"""Number of a name that is not there."""
+from rapo.gate.names import UNKNOWN, Names, NameTable
 
 _MIX = np.uint64(0x9E3779B97F4A7C15)
 
@@ -47,11 +45,11 @@ def _look_up(keys: Any, values: Any, wanted: Any, out: Any) -> int:
 
 
 @kernel
-def _look_up_real(keys: Any, values: Any, reals: Any, wanted: Any, out: Any) -> None:
-    """`reals` of `wanted`, 1 where unknown."""
-    for i in range(wanted.size):
-        number = values[_slot(keys, values, wanted[i])]
-        out[i] = reals[number] if number != UNKNOWN else 1.0
+def _taken(reals: Any, numbers: Any, out: Any) -> None:
+    """`reals` of numbers, 1 where there is none."""
+    for i in range(numbers.size):
+        known = 0 <= numbers[i] < reals.size
+        out[i] = reals[numbers[i]] if known else 1.0
 
 
 class IntTable:
@@ -64,41 +62,38 @@ class IntTable:
 
     def __init__(self) -> None:
         self._count = 0
-        self._keys = np.zeros(16, np.int64)
-        self._values = np.full(16, UNKNOWN, np.int32)
+        self._read = np.zeros(16, np.int64), np.full(16, UNKNOWN, np.int32)
 
     def insert(self, keys: npt.NDArray[Any], values: npt.NDArray[Any]) -> None:
         """Add keys that are not there yet, each once."""
         self._count += keys.size
-        if 2 * self._count > self._keys.size:
+        held, numbers = self._read
+        if 2 * self._count > held.size:
             size = 1 << (4 * self._count - 1).bit_length()
-            old_keys, old = self._keys[self._values != UNKNOWN], self._values[self._values >= 0]
-            self._keys, self._values = np.zeros(size, np.int64), np.full(size, UNKNOWN, np.int32)
-            _insert(self._keys, self._values, old_keys, old)
-        _insert(self._keys, self._values, keys.astype(np.int64), values.astype(np.int32))
+            old_keys, old = held[numbers != UNKNOWN], numbers[numbers != UNKNOWN]
+            held, numbers = np.zeros(size, np.int64), np.full(size, UNKNOWN, np.int32)
+            _insert(held, numbers, old_keys, old)
+        _insert(held, numbers, keys.astype(np.int64), values.astype(np.int32))
+        self._read = held, numbers
 
     def numbers(self, keys: npt.NDArray[np.int64]) -> npt.NDArray[np.int32]:
         """Number of each key, UNKNOWN where there is none."""
         out = np.empty(keys.size, np.int32)
-        _look_up(self._keys, self._values, keys, out)
-        return out
-
-    def reals(
-        self, keys: npt.NDArray[np.int64], reals: npt.NDArray[np.float64]
-    ) -> npt.NDArray[np.float64]:
-        """`reals[number]` of each key, 1 where there is none."""
-        out = np.empty(keys.size)
-        _look_up_real(self._keys, self._values, reals, keys, out)
+        _look_up(*self._read, keys, out)
         return out
 
 
 class Registry:
-    """Names in the order in which they came; a name keeps its number for ever."""
+    """Names in the order in which they came; a name keeps its number for ever.
+
+    One thread adds while others ask for `reals`: see `NameTable`. A number that an asker has not
+    heard of yet is beyond the end of his reals, whatever the tables say.
+    """
 
     def __init__(self, names: Iterable[Region] = ()) -> None:
         self.names: list[Region] = []
         self._numbers: dict[Region, int] = {}
-        self._table = IntTable()
+        self._integers, self._strings = IntTable(), NameTable()
         self.add(list(names))
 
     def __len__(self) -> int:
@@ -114,10 +109,14 @@ class Registry:
             if name not in self._numbers:
                 self._numbers[name] = len(self.names)
                 self.names.append(name)
-        new = [(n, start + i) for i, n in enumerate(self.names[start:]) if isinstance(n, int)]
-        if new:
-            keys, values = np.array(new, np.int64).T
-            self._table.insert(keys, values)
+        new = self.names[start:]
+        whole = [i for i, name in enumerate(new, start) if not isinstance(name, str)]
+        if whole:
+            keys = np.array([self.names[i] for i in whole], np.int64)
+            self._integers.insert(keys, np.array(whole))
+        if len(whole) < len(new):
+            text = [(name, i) for i, name in enumerate(new, start) if isinstance(name, str)]
+            self._strings.insert(*zip(*text, strict=True))
 
     def number(self, name: Region) -> int:
         """Number of a name, UNKNOWN where there is none."""
@@ -131,9 +130,19 @@ class Registry:
             number = self._numbers[name]
         return number
 
-    def numbers(self, names: npt.NDArray[np.int64] | list[Any]) -> npt.NDArray[np.int32]:
+    def numbers(self, names: npt.NDArray[np.int64] | Names | list[Any]) -> npt.NDArray[np.int32]:
         """Numbers of many names, UNKNOWN where there is none."""
         if isinstance(names, np.ndarray):
-            return self._table.numbers(names)
+            return self._integers.numbers(names)
+        if isinstance(names, Names):
+            return self._strings.numbers(names)
         get = self._numbers.get
         return np.array([get(name, UNKNOWN) for name in names], np.int32)
+
+    def reals(
+        self, names: npt.NDArray[np.int64] | Names, reals: npt.NDArray[np.float64]
+    ) -> npt.NDArray[np.float64]:
+        """`reals[number]` of each name, 1 where there is none."""
+        out = np.empty(len(names))
+        _taken(reals, self.numbers(names), out)
+        return out

@@ -14,7 +14,8 @@ from rapo.gate.config import GateConfig
 from rapo.gate.events import LOG_FORMAT, Event, Region, decision_key, unpack_decision
 from rapo.gate.fold import Fold, Vouch
 from rapo.gate.ledger import UNIT, Ledger
-from rapo.gate.registry import UNKNOWN, Registry
+from rapo.gate.names import UNKNOWN
+from rapo.gate.registry import Registry
 from rapo.gate.traffic import Traffic, served_units
 
 __all__ = ["Fetch", "OldLogError", "Report", "State"]
