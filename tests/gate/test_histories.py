@@ -25,6 +25,7 @@ from rapo.gate.events import (
     Draft,
     Event,
     Region,
+    checked_regions,
     decision_key,
     digest_of,
     exposure_key,
@@ -236,7 +237,7 @@ def _decision(
         if everything
         else [names[i] for i in rng.integers(len(names), size=rng.integers(1, 8))]
     )
-    given: Any = chosen if isinstance(chosen[0], str) else np.array(chosen, np.int64)
+    given = checked_regions(chosen)
     p = rng.dirichlet(np.full(len(chosen), 0.5))
     view = View(player.state)
     _, body = view.decide(given, p, max(tick, player.state.tick), f"{tick}{p[0]}", None)

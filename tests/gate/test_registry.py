@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import runpy
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,8 @@ from hypothesis import strategies as st
 from rapo.gate.config import GateConfig
 from rapo.gate.events import DecisionBody, checked_regions, pack_decision, packed, unpack_decision
 from rapo.gate.intake import HarmReport, check, take_in
-from rapo.gate.registry import UNKNOWN, IntTable, Registry
+from rapo.gate.names import Names
+from rapo.gate.registry import UNKNOWN, IntTable, NameTable, Registry
 from rapo.gate.state import State
 
 REFERENCE = runpy.run_path(str(Path(__file__).with_name("reference.py")))
@@ -32,9 +34,48 @@ def test_the_table_is_a_dict(batches: list[list[int]], others: list[int]) -> Non
     asked = [*known, *others]
     found = table.numbers(np.array(asked, np.int64)).tolist()
     assert found == [known.get(key, UNKNOWN) for key in asked]
-    reals = np.arange(len(known)) / 7
-    seen = table.reals(np.array(asked, np.int64), reals).tolist()
-    assert seen == [known[key] / 7 if key in known else 1.0 for key in asked]
+
+
+WORDS = st.text(min_size=1, max_size=6).filter(lambda word: "\n" not in word)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.lists(WORDS, unique=True, max_size=40), max_size=6), st.lists(WORDS))
+def test_the_table_of_names_is_a_dict(batches: list[list[str]], others: list[str]) -> None:
+    table, known = NameTable(), dict[str, int]()
+    for batch in batches:
+        new = [key for key in batch if key not in known]
+        known |= {key: len(known) + 3 * i for i, key in enumerate(new)}
+        table.insert(new, [known[key] for key in new])
+    asked = [*known, *others]
+    found = table.numbers(Names.of(asked)).tolist() if asked else []
+    assert found == [known.get(key, UNKNOWN) for key in asked]
+
+
+def test_names_of_one_hash_are_told_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    table = NameTable()
+    monkeypatch.setattr(table, "_factor", np.uint64(0))  # every name has hash 0
+    table.insert(["a", "ab"], [5, 6])
+    table.insert(["b"], [7])
+    assert table.numbers(Names.of(["ab", "b", "c", "a", "abc"])).tolist() == [6, 7, -1, 5, -1]
+
+
+def test_whoever_looked_up_before_does_not_see_what_came_after() -> None:
+    registry = Registry(["a", 4])
+    psi = np.array([0.25, 0.5])
+    registry.add(["b", 5, *(f"n{i}" for i in range(1000))])
+    assert registry.reals(Names.of(["a", "b", "n7", "x"]), psi).tolist() == [0.25, 1.0, 1.0, 1.0]
+    assert registry.reals(np.array([4, 5, 6]), psi).tolist() == [0.5, 1.0, 1.0]
+
+
+def test_rows_on_their_way_in_are_passed_over() -> None:
+    table = NameTable()
+    table.insert(["a"], [3])
+    before = table._read
+    table.insert(["b", "c"], [4, 5])  # into the same arrays
+    assert before[0][0] is table._read[0][0]
+    table._read = before
+    assert table.numbers(Names.of(["a", "b", "c"])).tolist() == [3, UNKNOWN, UNKNOWN]
 
 
 @settings(max_examples=60, deadline=None)
@@ -44,6 +85,9 @@ def test_names_keep_their_numbers(names: list[Any]) -> None:
     distinct = list(dict.fromkeys(names))
     assert registry.names == distinct
     assert registry.numbers(distinct).tolist() == list(range(len(distinct)))
+    text = [n for n in distinct if isinstance(n, str) and "\n" not in n]
+    if text:
+        assert [distinct[i] for i in registry.numbers(Names.of(text))] == text
     whole = np.array([n for n in distinct if isinstance(n, int)], np.int64)
     assert [distinct[i] for i in registry.numbers(whole)] == whole.tolist()
     assert registry.number("no such name") == UNKNOWN
@@ -62,9 +106,29 @@ def test_decisions_come_back_as_they_were(regions: Any, psi: list[float], stimul
     assert (back.tick, back.revision, back.enforced, back.stimulus) == (-3, 7, True, stimulus)
 
 
+def test_decisions_of_an_earlier_version_are_read() -> None:
+    names = checked_regions(["a", "é"])
+    body = DecisionBody(names, np.array([0.5, 0.5]), np.ones(2), 1.0, 3, 7, False)
+    new, ids = pack_decision(body), json.dumps(["a", "é"]).encode()
+    flags, size, joined = new[1] & ~16, len(ids), "a\né".encode()
+    old = new[:1] + bytes([flags]) + new[2:30] + size.to_bytes(4, "little") + new[34:]
+    old = old.replace(joined, ids)
+    assert old != new
+    assert unpack_decision(old).ids() == unpack_decision(new).ids() == ["a", "é"]
+    assert unpack_decision(old).p.tolist() == [0.5, 0.5]
+
+
+@pytest.mark.parametrize("regions", [["a b", "ok~"], ["👩‍🚀", "a\xa0b", "ß" * 200]])  # ZWJ, NBSP
+def test_ordinary_names_are_taken(regions: list[str]) -> None:
+    names = checked_regions(regions)
+    assert isinstance(names, Names)
+    assert names.listed() == regions
+
+
 @pytest.mark.parametrize(
     "regions",
-    [[], "abc", [1, "a"], ["a", 1], [1.5], [True], [None], [2**63], ["a\n"], np.zeros((2, 2)),
+    [[], "abc", ["a", "\x7f"], ["b", "\u202e"], ["b", "\ud800"], ["a\nb"], ["a", "", "b"],
+     [1, "a"], ["a", 1], [1.5], [True], [None], [2**63], ["a\n"], np.zeros((2, 2)),
      np.array([2**63], np.uint64), [""], ["x" * 201]],
 )  # fmt: skip
 def test_what_is_no_region_is_refused(regions: Any) -> None:

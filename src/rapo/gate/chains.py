@@ -22,6 +22,7 @@ from rapo.core.jit import kernel
 from rapo.gate.events import Region, decision_key, unpack_decision
 from rapo.gate.fold import Fold
 from rapo.gate.ledger import NOTHING, UNIT
+from rapo.gate.names import Names
 from rapo.gate.state import Report, State
 from rapo.gate.store import Store
 
@@ -306,9 +307,9 @@ def _decisions_of(store: Store, region: Region, limit: int) -> list[Values]:
     found: list[Values] = []
     for event in store.read(0, DECISIONS_SEARCHED, ("Decision",), newest=True):
         body = unpack_decision(event.body)
-        if body.passed == 1.0 or isinstance(body.regions, list) != isinstance(region, str):
+        if body.passed == 1.0 or isinstance(body.regions, Names) != isinstance(region, str):
             continue
-        here = np.asarray(body.regions) == region
+        here = np.array([name == region for name in body.ids()])
         if not here.any():
             continue
         before, after = body.p[here].sum() / body.p.sum(), body.gated[here].sum()

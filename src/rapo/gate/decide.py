@@ -34,7 +34,7 @@ from rapo.gate.events import (
     pack_decision,
     unpack_decision,
 )
-from rapo.gate.registry import IntTable
+from rapo.gate.names import Names
 from rapo.gate.state import State
 from rapo.gate.store import Appending, StoreError
 
@@ -81,23 +81,14 @@ def _bounded(p: Any, q: Any, total: float, psi_min: float) -> bool:
 
 
 class View:
-    """psi of the regions that have one below 1, the mode, and the revision of both."""
+    """psi of every region, the mode, and the revision of both."""
 
     def __init__(self, state: State) -> None:
         self.revision, self.tick = state.revision, state.tick
         self.mode, self.percent = state.mode, state.percent
         self.psi_min = state.config.params.psi_min
         self.tick_seconds = state.config.tick_seconds
-        psi = state.psi()
-        gated = np.flatnonzero(psi != 1.0).tolist()
-        names = state.regions.names
-        self._by_name = {names[i]: float(psi[i]) for i in gated}
-        self._table = IntTable()
-        numbers = [i for i in gated if isinstance(names[i], int)]
-        self._reals = psi[numbers]
-        if numbers:
-            keys = np.array([names[i] for i in numbers], np.int64)
-            self._table.insert(keys, np.arange(len(numbers)))
+        self._regions, self._psi = state.regions, state.psi()
 
     def enforces(self, decision_id: str) -> bool:
         """Whether a decision is gated for real; the same decision is, on every replica."""
@@ -105,16 +96,13 @@ class View:
             return False
         return crc32(decision_id.encode()) % 10_000 < self.percent * 100
 
-    def psi(self, regions: npt.NDArray[np.int64] | list[str]) -> npt.NDArray[np.float64]:
+    def psi(self, regions: npt.NDArray[np.int64] | Names) -> npt.NDArray[np.float64]:
         """Conductance of each candidate, 1 for a region that is not known."""
-        if isinstance(regions, list):
-            get = self._by_name.get
-            return np.array([get(region, 1.0) for region in regions])
-        return self._table.reals(regions, self._reals)
+        return self._regions.reals(regions, self._psi)
 
     def decide(
         self,
-        regions: npt.NDArray[np.int64] | list[str],
+        regions: npt.NDArray[np.int64] | Names,
         p: npt.NDArray[np.float64],
         tick: int,
         decision_id: str,
@@ -201,7 +189,7 @@ class Decider:
         digest = b""  # nobody can ask for a fresh name again
         if request_id is not None:
             digest = digest_of(b"".join((
-                "\n".join(names).encode() if isinstance(names, list) else names.tobytes(),
+                names.joined if isinstance(names, Names) else names.tobytes(),
                 law.tobytes(), (stimulus or "").encode(),
             )))  # fmt: skip
         draft = Draft("Decision", now, decision_key(decision_id), digest, pack_decision(body))

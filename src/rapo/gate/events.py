@@ -13,6 +13,8 @@ from unicodedata import category
 import numpy as np
 import numpy.typing as npt
 
+from rapo.gate.names import Names
+
 Region = int | str
 
 KINDS = (
@@ -99,7 +101,7 @@ def digest_of(body: bytes) -> bytes:
 class DecisionBody:
     """What a decision was made of. n candidates, in the order of the request."""
 
-    regions: npt.NDArray[np.int64] | list[str]
+    regions: npt.NDArray[np.int64] | Names
     """Region of each candidate."""
     p: npt.NDArray[np.float64]
     """Proposed distribution, (n,)."""
@@ -128,23 +130,24 @@ class DecisionBody:
     def ids(self) -> list[Region]:
         """Regions as plain values."""
         given = self.regions
-        return list(given) if isinstance(given, list) else list(given.tolist())
+        return list(given.listed() if isinstance(given, Names) else given.tolist())
 
 
 _HEAD = Struct("<BBqqdiii")  # version, flags, tick, revision, Z, candidates, bytes of ids, stimulus
-_ENFORCED, _TEXT, _DEFORMED, _STIMULUS = 1, 2, 4, 8
+_ENFORCED, _TEXT, _DEFORMED, _STIMULUS, _LINES = 1, 2, 4, 8, 16
 
 
 def pack_decision(body: DecisionBody) -> bytes:
     """A decision as bytes: 16 per candidate with integer regions, 8 more where psi is not 1."""
-    text = isinstance(body.regions, list)
-    ids = json.dumps(body.regions).encode() if text else np.asarray(body.regions).tobytes()
+    regions = body.regions
+    text = isinstance(regions, Names)
+    ids = regions.joined if isinstance(regions, Names) else regions.tobytes()
     # where p is 0 psi does not show in Z, but the answer told it
     deformed = body.passed != 1.0 or bool((body.psi != 1.0).any())
     stimulus = b"" if body.stimulus is None else body.stimulus.encode()
     flags = (
         _ENFORCED * body.enforced
-        | _TEXT * text
+        | (_TEXT | _LINES) * text
         | _DEFORMED * deformed
         | _STIMULUS * (body.stimulus is not None)
     )
@@ -168,9 +171,13 @@ def unpack_decision(body: bytes) -> DecisionBody:
         raise ValueError(f"a decision of format {version}; this version of rapo reads format 1")
     at = _HEAD.size
     ids = body[at : at + id_bytes]
-    regions: npt.NDArray[np.int64] | list[str] = (
-        json.loads(ids) if flags & _TEXT else np.frombuffer(ids, np.int64)
-    )
+    regions: npt.NDArray[np.int64] | Names
+    if not flags & _TEXT:
+        regions = np.frombuffer(ids, np.int64)
+    elif flags & _LINES:
+        regions = Names(ids, n)
+    else:  # as earlier versions wrote them
+        regions = Names.of(json.loads(ids))
     at += id_bytes
     p = np.frombuffer(body, np.float64, n, at)
     at += 8 * n
@@ -252,8 +259,8 @@ def checked_region(value: Any) -> Region:
     raise ValueError(f"a region must be a string or an integer, got {value!r}")
 
 
-def checked_regions(values: Any) -> npt.NDArray[np.int64] | list[str]:
-    """Candidates' regions: an integer array, or a list of strings; not a mixture."""
+def checked_regions(values: Any) -> npt.NDArray[np.int64] | Names:
+    """Candidates' regions: an integer array, or names; not a mixture."""
     if isinstance(values, np.ndarray):
         if values.dtype.kind in "iu" and values.ndim == 1 and values.size:
             if values.dtype == np.uint64 and values.max() >= 2**63:
@@ -263,14 +270,24 @@ def checked_regions(values: Any) -> npt.NDArray[np.int64] | list[str]:
             values = values.tolist()
     if not isinstance(values, Sequence) or isinstance(values, str | bytes) or not len(values):
         raise ValueError(f"regions must be a non-empty list, got {values!r:.80}")
-    first = values[0]
-    if isinstance(first, str):
-        if not all(type(v) is str for v in values):
-            raise ValueError("regions must be all strings or all integers, got both")
-        for value in set(values):
-            checked_word("a region", value)
-        return list(values)
+    if isinstance(values[0], str):
+        return _checked_names(values)
     checked = [checked_region(v) for v in values]
     if not all(isinstance(v, int) for v in checked):
         raise ValueError("regions must be all strings or all integers, got both")
     return np.array(checked, np.int64)
+
+
+def _checked_names(values: Sequence[Any]) -> Names:
+    """Strings that may be regions. Printable ASCII is checked as a whole, the rest one by one."""
+    try:
+        names = Names.of(values)
+    except TypeError:
+        raise ValueError("regions must be all strings or all integers, got both") from None
+    except ValueError:
+        names = None
+    if names is None or not names.plain or names.longest > LONGEST_ID:
+        for value in set(values):
+            checked_word("a region", value)
+    assert names is not None, "a name with a line break is no word"
+    return names
