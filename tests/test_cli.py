@@ -163,7 +163,7 @@ def test_bad_words_end_with_one_line_and_change_nothing(
 @pytest.mark.parametrize(
     ("error", "message"),
     [
-        (ModuleNotFoundError("No module named 'torch'", name="torch"), "pip install 'rapo[torch]'"),
+        (ModuleNotFoundError("No module named 'torch'", name="torch"), "pip install 'rapo-rl[torch]'"),
         (BrokenExecutor(), "one of its processes was killed"),
         (KeyboardInterrupt(), "stopped; nothing was written"),
     ],
