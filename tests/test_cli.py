@@ -163,7 +163,7 @@ def test_bad_words_end_with_one_line_and_change_nothing(
 @pytest.mark.parametrize(
     ("error", "message"),
     [
-        (ModuleNotFoundError("No module named 'torch'", name="torch"), "pip install 'rapo[torch]'"),
+        (ModuleNotFoundError("no torch", name="torch"), "pip install 'rapo-rl[torch]'"),
         (BrokenExecutor(), "one of its processes was killed"),
         (KeyboardInterrupt(), "stopped; nothing was written"),
     ],
@@ -190,6 +190,8 @@ def stopped(folder, condition, *args):
     process = subprocess.Popen(
         command(*args), cwd=folder, text=True, start_new_session=True,
         stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        # also where these tests run in the background, which lets children ignore it
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )  # fmt: skip
     try:
         until(condition, process)
@@ -254,14 +256,9 @@ def test_help(args):
     assert result.returncode == 0 and "Usage" in result.stdout
 
 
-def test_import_is_quick_and_light():
+def test_import_is_light():
     code = "import sys, rapo; print(*{'torch', 'matplotlib', 'pandas'} & set(sys.modules))"
-    best = float("inf")
-    for _ in range(3):
-        start = time.perf_counter()
-        result = subprocess.run(
-            [sys.executable, "-c", code], capture_output=True, text=True, check=True
-        )
-        best = min(best, time.perf_counter() - start)
+    result = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
     assert result.stdout.strip() == ""
-    assert best < 2  # 0.5 s on a quiet core, see `make bench`; here two workers share two cores

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from gymnasium.envs.registration import register, registry
 
-from rapo.core.version import VERSION
+from rapo.core.version import VERSION, warn_of_stranger
 from rapo.platforms.registration import register_all
 
 if TYPE_CHECKING:
@@ -115,3 +115,4 @@ if "rapo/GraphDiffusion-v0" not in registry:
         vector_entry_point="rapo.envs.vector:GraphDiffusionVectorEnv",
     )
 register_all()
+warn_of_stranger()

@@ -491,7 +491,7 @@ def main() -> None:
     except ModuleNotFoundError as error:
         if error.name != "torch":
             raise
-        typer.echo("rapo: this needs torch; pip install 'rapo[torch]'", err=True)
+        typer.echo("rapo: this needs torch; pip install 'rapo-rl[torch]'", err=True)
     except BrokenExecutor:
         typer.echo("rapo: one of its processes was killed, perhaps for want of memory", err=True)
     except typer.Abort:

@@ -64,7 +64,7 @@ def bounded(function, seconds=TIMEOUT):
 @pytest.fixture
 def cluster():
     """Two nodes of one processor each, both on this machine."""
-    ray = pytest.importorskip("ray", reason="Ray is not installed: pip install 'rapo[ray]'")
+    ray = pytest.importorskip("ray", reason="Ray is not installed: pip install 'rapo-rl[ray]'")
     from ray.cluster_utils import Cluster
 
     if ray.is_initialized():
@@ -178,7 +178,7 @@ def test_a_retry_waits_for_the_folder_and_does_nothing_twice(tmp_path):
 def test_without_ray_the_remedy_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "ray", None)
     with (
-        pytest.raises(ValueError, match=r"needs Ray: pip install 'rapo\[ray\]'"),
+        pytest.raises(ValueError, match=r"needs Ray: pip install 'rapo-rl\[ray\]'"),
         make_engine("ray", 1),
     ):
         pass

@@ -247,7 +247,7 @@ def test_without_pyarrow_nothing_is_begun(tmp_path, monkeypatch, capsys):
     code, _, err = rapo(
         monkeypatch, capsys, "reproduce", "table1", "--preset", "tiny", "--out", tmp_path / "new"
     )
-    assert code == 2 and "rapo[studies]" in err and not (tmp_path / "new").exists()
+    assert code == 2 and "rapo-rl[studies]" in err and not (tmp_path / "new").exists()
 
 
 def test_a_damaged_piece_is_named(made, tmp_path, monkeypatch, capsys):

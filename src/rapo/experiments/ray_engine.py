@@ -88,7 +88,7 @@ def ray_engine(jobs: int) -> Iterator[RayEngine]:
     try:
         import ray
     except ImportError:
-        raise ValueError("--engine ray needs Ray: pip install 'rapo[ray]'") from None
+        raise ValueError("--engine ray needs Ray: pip install 'rapo-rl[ray]'") from None
     mine = not ray.is_initialized()
     if mine:
         quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR}
