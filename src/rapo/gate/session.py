@@ -13,7 +13,7 @@ try:
     import psycopg
     from psycopg.conninfo import conninfo_to_dict
 except ImportError as error:  # pragma: no cover - an installation without the extra
-    raise ImportError("a gate in PostgreSQL needs psycopg: pip install 'rapo[gate]'") from error
+    raise ImportError("a gate in PostgreSQL needs psycopg: pip install 'rapo-rl[gate]'") from error
 
 from rapo.gate.store import StoreError
 

@@ -1,1 +1,1 @@
-"""The gate over HTTP: a thin layer over `rapo.gate.Gate`. It needs the extra `rapo[gate]`."""
+"""The gate over HTTP: a thin layer over `rapo.gate.Gate`. It needs the extra `rapo-rl[gate]`."""
