@@ -66,7 +66,8 @@ def training(
 
 def _key(setting: Setting, method: str, graph_seed: int, seed: int, steps: int) -> str:
     """Names a training run; one that pays nothing does not depend on the budget."""
-    values = setting.to_dict()
+    # what loaded graphs alone use is chosen apart
+    values = {k: v for k, v in setting.to_dict().items() if not k.startswith("loaded_")}
     if not METHODS[method].costs:
         values["budget"] = None
     what = [values, method, graph_seed, seed, steps, asdict(PPOConfig())]
