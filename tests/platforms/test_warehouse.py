@@ -43,6 +43,10 @@ def test_streets_are_one_way_and_lead_everywhere(floor):
     pairs = {(a, b) for a in np.flatnonzero(floor.free) for b in floor.exits[a] if b >= 0}
     assert all((b, a) not in pairs for a, b in pairs)
     assert all(abs(a - b) in (1, columns) and floor.free.flat[b] for a, b in pairs)
+    y, x = np.divmod(np.array(sorted(pairs)), columns)
+    along = y[:, 0] == y[:, 1]  # rows and columns beside each other lead opposite ways
+    assert np.array_equal(x[along, 1] - x[along, 0], np.where(y[along, 0] % 2, 1, -1))
+    assert np.array_equal(y[~along, 1] - y[~along, 0], np.where(x[~along, 0] % 2, -1, 1))
     assert pairs == {(a, b) for b in np.flatnonzero(floor.free) for a in floor.entries[b] if a >= 0}
     for table in (floor.exits, floor.entries):  # from one cell to all, and back
         found, todo = set(), [int(doors_of(floor, 4)[0])]

@@ -154,18 +154,17 @@ def test_closed_zones_are_avoided_by_all_who_have_another_way():
 def test_of_closed_routes_the_one_with_fewest_closed_zones_is_taken():
     platform = started(1, kernel="lockout", setting={"timer": 1000, "stray": 0.0}, delay=60)
     o = platform.orders
-    shut = np.random.default_rng(0).random(len(o.hazard)) < 0.3
+    shut = np.random.default_rng(0).random(len(o.hazard)) < 0.5
     closed = shut[None].astype(float)
     platform.memory.restore({**platform.memory.snapshot(), "G": 1000 * closed, "H": closed})
     count = ((o.zones >= 0) & shut[o.zones]).sum(axis=2)
     count[o.last == 0] = 1000
-    assert (count.min(axis=1)[:16] > 0).any()
     for _ in range(20):
         platform.step([3])
     row, route = platform.state["row"][0], platform.state["route"][0]
-    busy = row >= 0
-    fewest = (count[row, route] == count[row].min(axis=1))[busy]
-    assert busy.sum() > 30 and fewest.mean() > 0.9
+    least = count[row].min(axis=1)
+    judged = (row >= 0) & (least > 0) & (least < 9)  # of ten and more none is preferred
+    assert judged.sum() > 15 and (count[row, route] == least)[judged].mean() > 0.95
 
 
 @pytest.mark.filterwarnings("error")
