@@ -7,25 +7,14 @@ python -m benchmarks.routing score      # platform seeds 0-9, once, when the set
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
-from multiprocessing import get_context
-from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
+from benchmarks.platform_rows import FOLDER, row, runs
 from rapo import FieldParams
-from rapo.platforms import PlatformVectorEnv
 from rapo.platforms.routing import Routing
-from rapo.rsd import evaluate
-from rapo.rsd.bootstrap import ratio_bootstrap
-from rapo.rsd.pooled import totals
 
-FOLDER = Path(__file__).resolve().parent.parent / "results" / "platforms"
-HORIZONS = (500, 200, 500)
-EPISODES = 6
 ACTION = 1
 """Of the policy that is scored; all constants are printed beside it."""
 CHOOSING, SCORING = range(1000, 1005), range(10)
@@ -41,63 +30,6 @@ KERNELS: dict[str, dict[str, Any]] = {
     "route-flap damping": {"kernel": "damping"},
     "RAPO, path blamed": {"setting": {"blame": "path"}},
 }
-
-
-class Always:
-    """The same spread, whatever happens."""
-
-    batched = True
-
-    def __init__(self, action: int) -> None:
-        self.action = action
-
-    def __call__(self, x: Any) -> Any:
-        return np.full(len(x), self.action)
-
-
-def run(seed: int, how: dict[str, Any], action: int = ACTION) -> dict[str, float]:
-    """Sums over the episodes of one platform, of RSD with coupled draws."""
-    options = {"off_at_replay": False, **how}
-    off = options.pop("off_at_replay")
-    env = PlatformVectorEnv(1, platform=Routing, seed=seed, data="real", **options)
-    result = evaluate(
-        env, Always(action), EPISODES, seed * 1000, True, horizons=HORIZONS, off_at_replay=off
-    )
-    sums = {"return": float(result.frame["ReplayReturn"].sum())}
-    for name in ("RAG", "AUC_R", "SM_R"):
-        sums[f"{name} replay"], sums[f"{name} exposure"] = (
-            float(part.sum()) for part in totals(result, name)
-        )
-    return {**sums, "OddsRatio": float(result.frame["OddsRatio"].mean())}
-
-
-def runs(seeds: range, wanted: Sequence[tuple[dict[str, Any], int]]) -> Iterator[list[Any]]:
-    """`run` of all platforms for every (options, action) in turn, two at a time."""
-    with ProcessPoolExecutor(2, get_context("spawn")) as pool:
-        asked = [[pool.submit(run, s, how, action) for s in seeds] for how, action in wanted]
-        for one in asked:
-            yield [task.result() for task in one]
-
-
-def row(found: list[dict[str, float]], nominal: list[dict[str, float]]) -> dict[str, Any]:
-    """Pooled ratios with the 95% interval of a bootstrap over platforms.
-
-    Args:
-        found: of every platform.
-        nominal: of the same under `P0` and the policy that is scored, with the same draws.
-    """
-    sums, P0 = pd.DataFrame(found), pd.DataFrame(nominal)
-    ratios = {
-        name: (sums[f"{name} replay"], sums[f"{name} exposure"])
-        for name in ("RAG", "AUC_R", "SM_R")
-    }
-    ratios["SM_vs_P0"] = sums["SM_R replay"], P0["SM_R replay"]
-    ratios["ReturnKept"] = sums["return"], P0["return"]
-    out: dict[str, Any] = {}
-    for name, (above, below) in ratios.items():
-        ratio = ratio_bootstrap(above.to_numpy(), below.to_numpy(), 0.95, 4000, rng=0)
-        out |= {name: ratio.estimate, f"{name}_low": ratio.low, f"{name}_high": ratio.high}
-    return {**out, "OddsRatio": sums["OddsRatio"].mean()}
 
 
 def choose() -> pd.DataFrame:
@@ -118,7 +50,7 @@ def choose() -> pd.DataFrame:
         for name, setting in tried
         for kernel in (name, "off (P0)")
     ]
-    found = runs(CHOOSING, asked)
+    found = iter(runs(Routing, CHOOSING, asked))
     rows = []
     for name, setting in tried:
         shown = {k: str(v) for k, v in setting.items()}
@@ -135,7 +67,7 @@ def score() -> pd.DataFrame:
     others = [a for a in range(Routing(data="real").actions) if a != ACTION]
     wanted = [(name, ACTION) for name in KERNELS] + [("off (P0)", a) for a in others]
     wanted += [("RAPO", others[0]), ("route-flap damping", others[0])]
-    found = runs(SCORING, [(KERNELS[name], action) for name, action in wanted])
+    found = runs(Routing, SCORING, [(KERNELS[name], action) for name, action in wanted])
     nominal, rows = [], []
     for (name, action), sums in zip(wanted, found, strict=True):
         nominal = nominal or sums  # the first is `P0` under the policy that is scored

@@ -12,13 +12,17 @@ import numpy as np
 import numpy.typing as npt
 
 from benchmarks.effort import Effort
-from benchmarks.table import Row
+from benchmarks.peers import HOW_TO_INSTALL, installed, rware_step
+from benchmarks.table import Row, missing
 from rapo.platforms import (
     BatchPlatform,
     CandidateReplayEnv,
     Candidates,
     PlatformVectorEnv,
 )
+from rapo.platforms.routing import Routing
+from rapo.platforms.warehouse import Warehouse
+from rapo.platforms.warehouse.floor import FILE, data_folder
 from rapo.rsd import evaluate
 from rapo.rsd.policy import as_actor
 
@@ -28,6 +32,8 @@ WALKERS, CANDIDATES, REGIONS, ITEMS, ACTIONS, STIMULI = 120, 20, 60, 1395, 3, 5
 EPISODES = 64
 HORIZONS = (100, 40, 100)
 REPEATS = 20
+WARM_UP = 150
+"""Steps until flows and robots are everywhere."""
 BEFORE = 382.0
 """Steps a second of a platform of this shape before platforms were batches, on a quiet machine."""
 TITLE = (
@@ -121,8 +127,7 @@ def measure(effort: Effort) -> list[Row]:
     )
     slow.reset(seed=0)
     for platform in (batch, alone):
-        keys = np.arange(platform.episodes, dtype=np.uint64)
-        platform.start(keys, np.ones(platform.episodes, np.int64))
+        _start(platform)
     a_second = _a_second({"batch": batch, "alone": alone, "one by one": slow}, effort)
     recording = float(np.median([_recording() for _ in range(max(3, effort.rounds // 3))]))
     case = f"{EPISODES} episodes"
@@ -135,7 +140,41 @@ def measure(effort: Effort) -> list[Row]:
             case=case, at_least=20, note=f"{BEFORE:,.0f} steps a second then"),
         Row("share of an RSD run that is recording", recording, case=case, at_most=0.2),
         Row("steps a second", a_second["alone"], case="one episode"),
+        *_domains(effort),
     ]  # fmt: skip
+
+
+def _domains(effort: Effort) -> list[Row]:
+    """Routing and the warehouse at work; the warehouse against RWARE, if that is installed."""
+    data = "real" if (data_folder() / FILE).is_file() else "stand-in"
+    warehouse = Warehouse(EPISODES, data=data, seed=1000, scheduled=False)
+    busy: dict[str, Any] = {
+        "warehouse": warehouse,
+        "routing": Routing(EPISODES, data="stand-in", seed=1000, scheduled=False),
+    }
+    for platform in busy.values():
+        _start(platform)
+        for _ in range(WARM_UP):
+            platform.step(np.full(EPISODES, 2))
+    if installed("rware"):
+        busy["rware"] = rware_step.Rware(warehouse)
+    rate = _a_second(busy, effort)
+    case = f"warehouse, {warehouse.walkers} robots, {EPISODES} episodes"
+    against = "against RWARE with as many robots on the same floor"
+    return [
+        Row("steps of an episode a second", rate["routing"], case=f"routing, {EPISODES} episodes"),
+        Row("steps of an episode a second", rate["warehouse"], case=case, at_least=60_000,
+            note=f"{data} floor"),
+        Row(against, rate["warehouse"] / rate["rware"], "x", case=case,
+            note=f"{rate['rware']:,.0f} steps a second, one episode, random actions")
+        if "rware" in rate
+        else missing(against, HOW_TO_INSTALL, case=case),
+    ]  # fmt: skip
+
+
+def _start(platform: BatchPlatform) -> None:
+    keys = np.arange(platform.episodes, dtype=np.uint64)
+    platform.start(keys, np.ones(platform.episodes, np.int64))
 
 
 def _a_second(platforms: dict[str, Any], effort: Effort) -> dict[str, float]:

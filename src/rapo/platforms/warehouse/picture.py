@@ -1,0 +1,108 @@
+"""The floor from above: shelves, robots and where they go, hidden hazards, and scars."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.collections import PolyCollection
+from matplotlib.colors import ListedColormap
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
+
+from rapo.platforms.proposal import Array
+from rapo.platforms.warehouse.orders import Orders
+
+NIGHT, FLOOR, SHELF, WORD = "#10151f", "#1b2331", "#46546b", "#dfe6f2"
+OUT, LOADED, STOPPED, HAZARD, SCAR = "#59c2ff", "#ffd166", "#ff9f1c", "#c77dff", "#ff4d4d"
+FULL_SCAR = 1.2
+"""Scar that is drawn at full strength."""
+
+
+class Picture:
+    """Frames of one floor; the figure is made once and its robots updated.
+
+    Args:
+        orders: what to draw.
+        zone: rows and columns of a zone.
+    """
+
+    def __init__(self, orders: Orders, zone: tuple[int, int]) -> None:
+        free = orders.floor.free
+        rows, columns = free.shape
+        self._columns = columns
+        figure = Figure(figsize=(12, 5.9), dpi=100, facecolor=NIGHT)
+        self._canvas: Any = FigureCanvasAgg(figure)
+        ax = figure.add_axes((0.02, 0.1, 0.96, 0.8))
+        ax.set_axis_off()
+        ax.imshow(free, cmap=ListedColormap([SHELF, FLOOR]), interpolation="nearest")
+        boxes = _boxes(orders, zone)
+        self._scars: Any = PolyCollection(boxes, facecolors=SCAR, linewidths=0, zorder=2)
+        hidden = [boxes[r] for r in np.flatnonzero(orders.hazard)]
+        hazards = PolyCollection(
+            hidden, facecolors="none", edgecolors=HAZARD, linewidths=1.3, linestyles=(0, (2, 1.5)),
+            zorder=3,
+        )  # fmt: skip
+        ax.add_collection(self._scars)
+        ax.add_collection(hazards)
+        y, x = np.divmod(orders.doors, columns)
+        ax.scatter(x, y, s=34, c=WORD, marker="s", linewidths=0, zorder=4)
+        self._ways: Any = ax.plot([], [], color=OUT, alpha=0.35, lw=1.4, zorder=4)[0]
+        self._robots: Any = ax.scatter([], [], s=26, zorder=5, linewidths=1.4)
+        ax.set_xlim(-0.5, columns - 0.5)
+        ax.set_ylim(rows - 0.5, -0.5)
+        self._title = figure.text(0.025, 0.93, "", color=WORD, fontsize=14)
+        dot = {"ls": "", "marker": "o", "markersize": 6}
+        handles = [
+            Line2D([], [], color=OUT, label="on the way out", **dot),  # type: ignore[arg-type]
+            Line2D([], [], color=LOADED, label="picking, or back", **dot),  # type: ignore[arg-type]
+            Line2D([], [], color=NIGHT, markeredgecolor=STOPPED, label="stopped", **dot),  # type: ignore[arg-type]
+            Line2D([], [], color=WORD, ls="", marker="s", markersize=6, label="door"),
+            Patch(fill=False, edgecolor=HAZARD, ls=(0, (2, 1.5)), label="hazard (hidden)"),
+            Patch(color=SCAR, alpha=0.5, label="scar"),
+        ]
+        figure.legend(
+            handles=handles, loc="lower left", ncols=6, frameon=False, labelcolor=WORD,
+            bbox_to_anchor=(0.015, 0.0), fontsize=11,
+        )  # fmt: skip
+
+    def draw(self, ahead: list[Array], back: Array, stopped: Array, scar: Array, title: str) -> Any:
+        """A picture (590, 1200, 3) uint8.
+
+        Args:
+            ahead: of every robot on the floor, its cells from here on.
+            back: bool, who of them has picked, or picks.
+            stopped: bool, who of them is.
+            scar: (R,).
+            title: a line above.
+        """
+        here = np.array([cells[0] for cells in ahead], np.int64)
+        y, x = np.divmod(here, self._columns)
+        self._robots.set_offsets(np.column_stack([x, y]))
+        colours = np.where(back, LOADED, OUT)
+        self._robots.set_facecolors(colours)
+        self._robots.set_edgecolors(np.where(stopped, STOPPED, colours))
+        line = np.array([v for cells in ahead for v in (*cells, -1)], np.int64)
+        y, x = np.where(line < 0, np.nan, np.divmod(line, self._columns))
+        self._ways.set_data(x, y)
+        self._scars.set_alpha(0.75 * np.clip(scar / FULL_SCAR, 0, 1))
+        self._title.set_text(title)
+        self._canvas.draw()
+        return np.asarray(self._canvas.buffer_rgba())[..., :3].copy()
+
+
+def _boxes(orders: Orders, zone: tuple[int, int]) -> list[Array]:
+    """Corners (4, 2) of every region."""
+    rows, columns = orders.floor.free.shape
+    cell = np.zeros(len(orders.hazard), np.int64)
+    known = np.flatnonzero(orders.zone_of >= 0)
+    cell[orders.zone_of[known]] = known
+    boxes = []
+    for y, x in zip(*np.divmod(cell, columns), strict=True):
+        top, left = y // zone[0] * zone[0], x // zone[1] * zone[1]
+        low, right = min(top + zone[0], rows), min(left + zone[1], columns)
+        corners = [(left, top), (right, top), (right, low), (left, low)]
+        boxes.append(np.array(corners) - 0.5)
+    return boxes
