@@ -19,6 +19,7 @@ from rapo.platforms import (
     Candidates,
     PlatformVectorEnv,
 )
+from rapo.platforms.twin import Twin
 from rapo.rsd import evaluate
 from rapo.rsd.policy import as_actor
 
@@ -28,6 +29,8 @@ WALKERS, CANDIDATES, REGIONS, ITEMS, ACTIONS, STIMULI = 120, 20, 60, 1395, 3, 5
 EPISODES = 64
 HORIZONS = (100, 40, 100)
 REPEATS = 20
+SCARRED = 150
+"""Steps of the twin before it is timed, three times its delay."""
 BEFORE = 382.0
 """Steps a second of a platform of this shape before platforms were batches, on a quiet machine."""
 TITLE = (
@@ -123,7 +126,11 @@ def measure(effort: Effort) -> list[Row]:
     for platform in (batch, alone):
         keys = np.arange(platform.episodes, dtype=np.uint64)
         platform.start(keys, np.ones(platform.episodes, np.int64))
-    a_second = _a_second({"batch": batch, "alone": alone, "one by one": slow}, effort)
+    a_second = _a_second(
+        {"batch": batch, "alone": alone, "one by one": slow, "twin": _twin("cells"),
+         "twin, kernel scars": _twin("kernel")},
+        effort,
+    )  # fmt: skip
     recording = float(np.median([_recording() for _ in range(max(3, effort.rounds // 3))]))
     case = f"{EPISODES} episodes"
     return [
@@ -135,7 +142,20 @@ def measure(effort: Effort) -> list[Row]:
             case=case, at_least=20, note=f"{BEFORE:,.0f} steps a second then"),
         Row("share of an RSD run that is recording", recording, case=case, at_most=0.2),
         Row("steps a second", a_second["alone"], case="one episode"),
+        Row("steps of an episode a second, twin", a_second["twin"], case=case, at_least=15_000,
+            note="16 reactors, 9 coolants each, all integrated"),
+        Row("steps of an episode a second, twin with kernel scars", a_second["twin, kernel scars"],
+            case=case, at_least=2_000),
     ]  # fmt: skip
+
+
+def _twin(field: str) -> Twin:
+    """A twin whose scars have grown for a while."""
+    twin = Twin(EPISODES, field=field, scheduled=False)
+    twin.start(np.arange(EPISODES, dtype=np.uint64), np.arange(EPISODES) % twin.stimuli + 1)
+    for _ in range(SCARRED):
+        twin.step(np.full(EPISODES, twin.actions - 1))
+    return twin
 
 
 def _a_second(platforms: dict[str, Any], effort: Effort) -> dict[str, float]:

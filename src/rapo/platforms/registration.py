@@ -9,6 +9,7 @@ from gymnasium.envs.registration import register, registry
 PLATFORMS: dict[str, str] = {
     "rapo/Feed-v0": "rapo.platforms.feed:Feed",
     "rapo/Routing-v0": "rapo.platforms.routing:Routing",
+    "rapo/Twin-v0": "rapo.platforms.twin:Twin",
 }
 """Id and "package.module:Class" of the platforms that importing `rapo` registers."""
 
