@@ -5,6 +5,8 @@ import math
 import numpy as np
 from scipy.integrate import solve_ivp
 
+from rapo.platforms.twin import Twin
+
 # As the textbooks print them: L, L/min, g/L, J/g K, J/mol, K, 1/min, J/min K.
 V, Q, RHO, CP, DH, E_OVER_R, K0, UA = 100.0, 100.0, 1000.0, 0.239, -5e4, 8750.0, 7.2e10, 5e4
 
@@ -61,3 +63,10 @@ def offered(twin, c, T, stimulus, clock, action, unit):
         for o in offsets
     ]
     return law / law.sum(), np.array(places), [cell_of(*place, s) for place in places]
+
+
+def started(episodes=3, **options):
+    """A twin of a seed that is scored nowhere, every episode with a stimulus of its own."""
+    twin = Twin(episodes, **{"seed": 1001, "scheduled": False, **options})
+    twin.start(np.arange(episodes, dtype=np.uint64), np.arange(episodes) % twin.stimuli + 1)
+    return twin

@@ -53,17 +53,18 @@ class Picture:
         bar = figure.colorbar(self._scars, cax=figure.add_axes((0.93, 0.1, 0.018, 0.8)))
         bar.ax.set_title("1 - psi", color=INK, fontsize=10)
         bar.ax.tick_params(colors=INK)
-        bar.outline.set_edgecolor(FAINT)  # type: ignore[operator]
+        bar.outline.set_edgecolor(FAINT)
         damage = twin.setting.damage
         ax.axhline(damage, color=DAMAGE, lw=1.4, ls=(0, (6, 3)), zorder=3)
         ax.text(
             SEEN_C[1] * 0.99, damage + 0.6, f"damage above {damage:g} K (hidden)", color=DAMAGE,
             ha="right", fontsize=11, zorder=3,
         )  # fmt: skip
-        ax.scatter(*twin.plant.rest.T, s=26, facecolors="none", edgecolors="#7fd1a8", zorder=4)
+        c_rest, T_rest = twin.plant.rest.T
+        ax.scatter(c_rest, T_rest, s=26, facecolors="none", edgecolors="#7fd1a8", zorder=4)
         self._paths: Any = LineCollection([], zorder=5, capstyle="round")
         ax.add_collection(self._paths)
-        self._units = ax.scatter([], [], s=44, linewidths=0.8, edgecolors=NIGHT, zorder=6)
+        self._units: Any = ax.scatter([], [], s=44, linewidths=0.8, edgecolors=NIGHT, zorder=6)
         self._title = figure.text(0.08, 0.935, "", color=INK, fontsize=14)
 
     def draw(self, episode: int) -> Array:

@@ -39,7 +39,7 @@ class Plant(NamedTuple):
         wave = np.sin(2 * np.pi * (turn[:, None] - self.lag))
         wave *= (stimulus > 0)[:, None]
         swing = self.swing[stimulus - 1]
-        return np.array([FEED_C, FEED_T]) + wave[:, :, None] * swing[:, None, :]
+        return np.asarray([FEED_C, FEED_T] + wave[:, :, None] * swing[:, None, :])
 
 
 @lru_cache(maxsize=64)

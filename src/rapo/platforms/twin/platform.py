@@ -80,7 +80,7 @@ class Twin(BatchPlatform):
         self.width = width
         if field != "cells":
             self.width = self.rule() if width is None else width
-            more = {"centres": s.centres} if field == "kernel" else {}
+            more: dict[str, Any] = {"centres": s.centres} if field == "kernel" else {}
             where = {"scars": partial(make, field, s.box, width=self.width, **more)}
         super().__init__(
             episodes,
@@ -164,7 +164,7 @@ class Twin(BatchPlatform):
             psi = self.memory.harm.conductance()[episode]
             return np.asarray(psi[self.plane.cells(points)])
         every = np.broadcast_to(points, (self.episodes, *points.shape))
-        return np.asarray(self.memory.field.conductance(every))[episode]
+        return np.asarray(self.memory.field.conductance(every)[episode])
 
     def _led(self, c: Array, T: Array, stimulus: Array, set_point: Any, minutes: Any) -> Array:
         """(E, m, K, 2) where candidates lead, of c and T (E, m) and stimulus (E,)."""

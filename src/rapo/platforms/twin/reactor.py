@@ -128,7 +128,7 @@ def steady_states(coolant: float, activity: float = 1.0, exchange: float = 1.0) 
     passed = TRANSFER * exchange
 
     def left_of(T: float) -> float:
-        return FEED_C / (1 + RATE * activity * np.exp(-ACTIVATION / T))
+        return float(FEED_C / (1 + RATE * activity * np.exp(-ACTIVATION / T)))
 
     def warms(T: float) -> float:
         return FEED_T - T + HEAT * (FEED_C - left_of(T)) + passed * (coolant - T)
