@@ -21,6 +21,7 @@ from rapo.platforms import (
     PlatformVectorEnv,
 )
 from rapo.platforms.routing import Routing
+from rapo.platforms.twin import Twin
 from rapo.platforms.warehouse import Warehouse
 from rapo.platforms.warehouse.floor import FILE, data_folder
 from rapo.rsd import evaluate
@@ -33,7 +34,7 @@ EPISODES = 64
 HORIZONS = (100, 40, 100)
 REPEATS = 20
 WARM_UP = 150
-"""Steps until flows and robots are everywhere."""
+"""Steps until flows and robots are everywhere, and scars have grown."""
 BEFORE = 382.0
 """Steps a second of a platform of this shape before platforms were batches, on a quiet machine."""
 TITLE = (
@@ -145,7 +146,7 @@ def measure(effort: Effort) -> list[Row]:
 
 
 def _domains(effort: Effort) -> list[Row]:
-    """Routing and the warehouse at work; the warehouse against RWARE, if that is installed."""
+    """Routing, twin and warehouse at work; the warehouse against RWARE, if that is there."""
     data = "real" if (data_folder() / FILE).is_file() else "stand-in"
     warehouse = Warehouse(EPISODES, data=data, seed=1000, scheduled=False)
     busy: dict[str, Any] = {
@@ -156,6 +157,7 @@ def _domains(effort: Effort) -> list[Row]:
         _start(platform)
         for _ in range(WARM_UP):
             platform.step(np.full(EPISODES, 2))
+    busy |= {"twin": _twin("cells"), "twin, kernel scars": _twin("kernel")}
     if installed("rware"):
         busy["rware"] = rware_step.Rware(warehouse)
     rate = _a_second(busy, effort)
@@ -163,6 +165,10 @@ def _domains(effort: Effort) -> list[Row]:
     against = "against RWARE with as many robots on the same floor"
     return [
         Row("steps of an episode a second", rate["routing"], case=f"routing, {EPISODES} episodes"),
+        Row("steps of an episode a second", rate["twin"], case=f"twin, {EPISODES} episodes",
+            at_least=15_000, note="16 reactors, 9 coolants each, all integrated"),
+        Row("steps of an episode a second", rate["twin, kernel scars"],
+            case=f"twin, kernel scars, {EPISODES} episodes", at_least=2_000),
         Row("steps of an episode a second", rate["warehouse"], case=case, at_least=60_000,
             note=f"{data} floor"),
         Row(against, rate["warehouse"] / rate["rware"], "x", case=case,
@@ -175,6 +181,15 @@ def _domains(effort: Effort) -> list[Row]:
 def _start(platform: BatchPlatform) -> None:
     keys = np.arange(platform.episodes, dtype=np.uint64)
     platform.start(keys, np.ones(platform.episodes, np.int64))
+
+
+def _twin(field: str) -> Twin:
+    """A twin whose scars have grown for a while."""
+    twin = Twin(EPISODES, field=field, scheduled=False)
+    twin.start(np.arange(EPISODES, dtype=np.uint64), np.arange(EPISODES) % twin.stimuli + 1)
+    for _ in range(WARM_UP):
+        twin.step(np.full(EPISODES, twin.actions - 1))
+    return twin
 
 
 def _a_second(platforms: dict[str, Any], effort: Effort) -> dict[str, float]:

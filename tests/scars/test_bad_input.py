@@ -149,3 +149,9 @@ def test_a_snapshot_of_another_size_is_refused(kind, build):
 def test_bad_candidates(candidates, received):
     with pytest.raises(ValueError, match=received):
         width_from(candidates, SQUARE)
+
+
+@pytest.mark.parametrize("law", [[0.5, 0.5], [0.5, 0.6, 0.1], [-0.5, 1.0, 0.5], [np.nan, 0.5, 0.5]])
+def test_bad_laws_of_candidates(law):
+    with pytest.raises(ValueError, match="law"):
+        width_from(np.random.default_rng(0).random((4, 3, 2)), SQUARE, law)

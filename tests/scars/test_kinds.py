@@ -196,3 +196,10 @@ def test_the_rule_for_the_width_is_the_spread_in_shares_of_the_box():
     assert width_from(200 * choices - 7, [(-7, 193)] * 2) == pytest.approx(
         width_from(choices, SQUARE)
     )
+
+
+def test_the_rule_for_the_width_weighs_candidates_by_their_law():
+    three = np.array([[[0.2, 0.5], [0.4, 0.5], [0.9, 0.5]]])
+    assert width_from(three, SQUARE, [0.5, 0.5, 0.0]) == pytest.approx(0.1)
+    assert width_from(three, SQUARE, [[0.5, 0.0, 0.5]]) == pytest.approx(0.35)
+    assert width_from(three, SQUARE, np.full(3, 1 / 3)) == pytest.approx(width_from(three, SQUARE))

@@ -31,7 +31,7 @@ def need_pyarrow() -> None:
         import pyarrow.parquet  # noqa: F401
     except ImportError as error:
         raise ValueError(
-            f"pieces are Parquet files, which need pyarrow; pip install 'rapo-rl[studies]' ({error})"
+            f"pieces are Parquet files and need pyarrow; pip install 'rapo-rl[studies]' ({error})"
         ) from error
 
 

@@ -119,7 +119,7 @@ def _service(module: str) -> Any:
     try:
         return import_module(f"rapo.gate.service.{module}")
     except ModuleNotFoundError as error:
-        raise ValueError(f"{error.name} is missing; pip install 'rapo-rl[gate]' brings it") from None
+        raise ValueError(f"{error.name} is missing; pip install 'rapo-rl[gate]'") from None
 
 
 @app.command()

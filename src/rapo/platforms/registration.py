@@ -10,6 +10,7 @@ PLATFORMS: dict[str, str] = {
     "rapo/Feed-v0": "rapo.platforms.feed:Feed",
     "rapo/Routing-v0": "rapo.platforms.routing:Routing",
     "rapo/Warehouse-v0": "rapo.platforms.warehouse:Warehouse",
+    "rapo/Twin-v0": "rapo.platforms.twin:Twin",
 }
 """Id and "package.module:Class" of the platforms that importing `rapo` registers."""
 

@@ -7,10 +7,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from rapo.core.deformation import SUM_TOLERANCE
 from rapo.scars.box import Box
 
 
-def width_from(candidates: npt.ArrayLike, box: Any) -> float:
+def width_from(candidates: npt.ArrayLike, box: Any, law: npt.ArrayLike | None = None) -> float:
     """The width that tells one step's candidates apart: their spread, as a share of the box.
 
     A wider field gives all candidates of a step the same psi, and a common psi changes no choice; a
@@ -19,6 +20,8 @@ def width_from(candidates: npt.ArrayLike, box: Any) -> float:
     Args:
         candidates: (..., K, d) points that K >= 2 candidates of each choice lead to.
         box: (d, 2), as for the field.
+        law: (K,) or (..., K) probabilities of candidates; default all equal. A candidate that is
+            hardly ever taken need not be told apart.
 
     Returns:
         Root mean square distance of candidates from the mean of their choice, in the box's sides.
@@ -35,8 +38,27 @@ def width_from(candidates: npt.ArrayLike, box: Any) -> float:
             f"{given.shape}"
         )
     points = bounds.unit(given, "candidates")
-    away = points - points.mean(axis=-2, keepdims=True)
-    spread = float(np.sqrt((away**2).sum(axis=-1).mean()))
+    weights = _checked_law(law, given.shape[:-1])[..., None]
+    away = points - (weights * points).sum(axis=-2, keepdims=True)
+    spread = float(np.sqrt((weights * away**2).sum(axis=(-2, -1)).mean()))
     if spread == 0:
         raise ValueError("candidates must differ, got the same point for all of a choice")
     return spread
+
+
+def _checked_law(
+    law: npt.ArrayLike | None, shape: tuple[int, ...]
+) -> npt.NDArray[np.floating[Any]]:
+    """Probabilities of a shape (..., K), equal ones if none are given."""
+    if law is None:
+        return np.full(shape, 1 / shape[-1])
+    given = np.asarray(law, np.float64)
+    sums = given.sum(axis=-1)
+    if given.shape[-1:] != shape[-1:] or not (
+        np.all(given >= 0) and np.all(np.abs(sums - 1) <= SUM_TOLERANCE)
+    ):
+        raise ValueError(
+            f"law must hold {shape[-1]} probabilities that sum to 1, got {np.shape(law)} with sums "
+            f"{np.unique(sums)}"
+        )
+    return np.broadcast_to(given, shape)
