@@ -451,12 +451,21 @@ def reproduce(
         reproduce_from_words(what, preset, out, engine=engine, jobs=jobs, reading=reading)
 
 
-@app.command(
-    add_help_option=False,
-    context_settings={
-        "allow_extra_args": True, "ignore_unknown_options": True, "allow_interspersed_args": False,
-    },
-)  # fmt: skip
+_PASSED_ON: dict[str, Any] = {
+    "allow_extra_args": True, "ignore_unknown_options": True, "allow_interspersed_args": False,
+}  # fmt: skip
+
+
+@app.command(add_help_option=False, context_settings=_PASSED_ON)
+def suite(context: typer.Context) -> None:
+    """One scorecard on every platform: rapo suite run, rapo suite report."""
+    from rapo.experiments.suite.cli import app as commands
+
+    with _stoppable("the same command goes on where it stopped"):
+        raise typer.Exit(commands(context.args, prog_name="rapo suite", standalone_mode=False) or 0)
+
+
+@app.command(add_help_option=False, context_settings=_PASSED_ON)
 def gate(context: typer.Context) -> None:
     """Harm memory in front of a real platform: rapo gate --help lists its commands."""
     from rapo.gate.cli import app as commands  # loaded when asked for: `rapo --help` stays fast
