@@ -6,11 +6,14 @@ import sys
 from contextlib import nullcontext
 from dataclasses import replace
 
+import gymnasium
 import numpy as np
 import pandas as pd
 import pytest
 
 from rapo import FieldParams, cli
+from rapo.agents import PlatformConfig, PPOConfig
+from rapo.agents.train import train
 from rapo.experiments import reproduce, schedule
 from rapo.experiments.rsd_command import ConstantPolicy
 from rapo.experiments.suite import command, sizes
@@ -125,7 +128,7 @@ def test_the_page_holds_everything_and_says_what_the_data_are(made):
     assert page.count("stand-in") >= 2 and "GENERATED DATA" in page
     assert page.count("data:image/png;base64,") == 1 and "http" not in page.split("<body>")[1]
     missed = [bar for card in cards for bar in card.bars if not bar.holds]
-    assert page.count(">MISSED<") == len(missed)
+    assert page.count("MISSED</td>") == 2 * len(missed)  # in the matrix, and below in its domain
     assert (out / "scorecard.png").read_bytes().startswith(b"\x89PNG")
 
 
@@ -314,3 +317,35 @@ def test_the_table_of_domains_fits_the_platforms():
         for baseline in domain.baselines:
             env.like(1, **baseline.options)
     assert set(command.ENGINES.values()) == {"local", "ray"}
+
+
+def test_a_checkpoint_of_a_platform_is_scored_and_refused_elsewhere(here, tmp_path):
+    small = PPOConfig(envs=4, rollout=256, minibatch=64, epochs=1, hidden=16)
+    kwargs = {"data": "stand-in", "horizons": [60, 10, 60], "seed": 1000}
+    config = PlatformConfig(
+        method="RAPO", env="rapo/Routing-v0", env_kwargs=kwargs, steps=256, ppo=small
+    )
+    train(config, tmp_path / "run")
+    path = str(tmp_path / "run" / "checkpoint.pt")
+    (card,) = run_suite("routing", "one", tmp_path / "out", policy=path, stand_in=True)
+    ours = card.rows[card.rows["kernel"] == "RAPO"].iloc[0]
+    assert ours["ASD"] > 0  # it sees the memory
+    assert "within 0.05" in next(b.demand for b in card.bars if b.name == "restored")
+    with pytest.raises(ValueError, match="rapo/Routing-v0"):
+        run_suite("feed", "one", tmp_path / "other", policy=path, stand_in=True)
+    assert not (tmp_path / "other").exists()
+
+
+@pytest.mark.parametrize("observe", ["x", "xsummary"])
+def test_an_agent_of_stable_baselines_is_scored_and_refused_elsewhere(observe, here, tmp_path):
+    sb3 = pytest.importorskip("stable_baselines3")
+    env = gymnasium.make("rapo/Routing-v0", data="stand-in", seed=1000, observe=observe)
+    model = sb3.PPO("MlpPolicy", env, n_steps=32, batch_size=32, n_epochs=1, device="cpu")
+    model.learn(32).save(tmp_path / "agent.zip")
+    path = str(tmp_path / "agent.zip")
+    (card,) = run_suite("routing", "one", tmp_path / "out", policy=path, stand_in=True)
+    ours = card.rows[card.rows["kernel"] == "RAPO"].iloc[0]
+    assert (ours["ASD"] > 0) == (observe == "xsummary")
+    with pytest.raises(ValueError, match=r"agent\.zip cannot be scored on feed"):
+        run_suite("feed", "one", tmp_path / "other", policy=path, stand_in=True)
+    assert not (tmp_path / "other").exists()

@@ -13,6 +13,7 @@ from typing import Any
 
 from rapo.cascade.idle import IdleWarning
 from rapo.envs.episodes import EpisodesVectorEnv
+from rapo.envs.field_summary import SUMMARY
 from rapo.experiments.rsd_command import ConstantPolicy, find_policy
 from rapo.experiments.suite.domains import Domain
 from rapo.rsd.runner import evaluate
@@ -79,7 +80,7 @@ class Given:
             return _checkpoint(self.words, domain)
         policy = find_policy(self.words)
         if self.words.endswith(".zip"):
-            return policy, _fitting(policy, env, self.words)
+            return policy, _fitting(policy, env)
         return policy, str(getattr(policy, "observe", "x"))
 
     def check(self, domain: Domain, env: EpisodesVectorEnv) -> str:
@@ -109,12 +110,16 @@ def _checkpoint(path: str, domain: Domain) -> tuple[Any, str]:
         from rapo.agents.agent import load_agent
         from rapo.agents.checkpoint import load_checkpoint
         from rapo.agents.env_agent import load_env_agent
+        from rapo.agents.platform_agent import load_platform_agent
     except ImportError as error:
         raise ValueError(f"checkpoints need torch; pip install 'rapo[torch]' ({error})") from None
     config = load_checkpoint(path)["config"]
     trained = str(config.get("env", "rapo/GraphDiffusion-v0"))
     if trained.rpartition(":")[2] != domain.env:
         raise ValueError(f"it was trained on {trained}, and {domain.name} is {domain.env}")
+    if config.get("platform"):
+        own, its = load_platform_agent(path)
+        return own, its.observe
     if "env" in config:
         agent, made = load_env_agent(path)
         return agent.agent, str(made.env_kwargs.get("observe", "x"))
@@ -127,13 +132,15 @@ def _checkpoint(path: str, domain: Domain) -> tuple[Any, str]:
     return policy, "x"
 
 
-def _fitting(model: Any, env: EpisodesVectorEnv, path: str) -> str:
-    """The observation that a saved model was trained on, by its size."""
-    wanted = getattr(model, "observation_space", None)
-    found = env.single_observation_space
-    if wanted is not None and wanted.shape != found.shape:
-        raise ValueError(f"it observes {wanted.shape} numbers, the environment shows {found.shape}")
-    return "x"
+def _fitting(model: Any, env: EpisodesVectorEnv) -> str:
+    """What a saved model was trained on, by its size: `x`, or that and a summary of the fields."""
+    wanted: Any = getattr(model, "observation_space", env.single_observation_space)
+    size = (env.single_observation_space.shape or (0,))[0]
+    sizes = {"x": size, "xsummary": size + SUMMARY}
+    for observe, count in sizes.items():
+        if wanted.shape == (count,):
+            return observe
+    raise ValueError(f"it observes {wanted.shape} numbers, the environment shows {sizes}")
 
 
 def _source(words: str, policy: Any) -> str:
