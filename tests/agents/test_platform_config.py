@@ -7,7 +7,7 @@ import torch
 from rapo import FieldParams
 from rapo.agents import PlatformConfig, PPOConfig, load_agent, load_env_agent, load_platform_agent
 from rapo.agents.methods import METHODS
-from rapo.agents.platform_config import TRAINED, is_platform
+from rapo.agents.platform_config import EACH, SEED, TRAINED, is_platform
 from rapo.agents.train import train
 from rapo.envs.field_summary import SUMMARY, field_summary
 from rapo.envs.vector import GraphDiffusionVectorEnv
@@ -59,19 +59,19 @@ def test_a_run_goes_on_to_the_same_weights(trained, tmp_path):
 
 def test_costs_are_in_units_of_the_best_constant_under_P0():
     made = config("RAPO")
-    env = PlatformVectorEnv(8, platform=Routing, deformation="off", **KWARGS)
+    env = PlatformVectorEnv(4 * EACH, platform=Routing, deformation="off", **KWARGS)
     totals = []
     for action in range(4):
-        env.reset(seed=50)
+        env.reset(seed=SEED)
+        mine = slice(EACH * action, EACH * (action + 1))
         sums = np.zeros(3)
         for _ in range(200):
-            _, reward, _, _, info = env.step(np.full(8, action))
-            sums += reward.mean(), info["cost_G"].mean(), info["cost_H"].mean()
-        totals.append(sums / 200)
+            _, reward, _, _, info = env.step(np.full(4 * EACH, action))
+            told = (reward, info["cost_G"], info["cost_H"])
+            sums += [values[mine].mean() / 200 for values in told]
+        totals.append(sums)
     _, trace, scar = max(totals, key=lambda sums: sums[0])
-    unit = made.references()
-    assert unit["cost_G"] == pytest.approx(trace, rel=0.3)  # other episodes
-    assert unit["cost_H"] == pytest.approx(scar, rel=0.5)
+    assert made.references() == pytest.approx({"cost_G": trace, "cost_H": scar})
     found = {c.name: c for c in made.constraints()}
     assert found["trace"].lag == 52 and found["trace"].carry == pytest.approx(0.9)
     assert {c.budget for c in found.values()} == {0.9}

@@ -93,6 +93,12 @@ def test_the_numbers_are_those_of_a_direct_evaluation(made):
         parts = {m: np.array([totals(one, m) for one in found]).sum(axis=(0, 2)) for m in POOLED}
         return {metric: after / before for metric, (after, before) in parts.items()}
 
+    found = evaluate(
+        domain.make(1, True), ConstantPolicy(1, 4), 2, 1000, True, horizons=TINY.horizons
+    )
+    piece = json.loads(next((out / "pieces").glob("routing-1-*")).read_text())
+    ours = next(run for run in piece["runs"] if run["kernel"] == "RAPO")
+    assert ours["sensitive_mass"] == found.of_phase("sensitive_mass", 2).sum(axis=1).tolist()
     options = {
         "RAPO": {}, "off@rep": {"off": True}, "trace alone": {"params": FieldParams(eta=0)},
         "route-flap damping": {"kernel": "damping"}, "off (P0)": {"deformation": "off"},
@@ -111,6 +117,9 @@ def test_the_default_action_is_a_point_of_the_frontier(made):
         same = rows[(rows["kernel"] == CONSTANT) & (rows["action"] == DOMAINS[name].action)]
         for metric in ("SM_vs_P0", "Reach_vs_P0", "ReturnKept"):
             assert same[metric].item() == 1
+        off = rows[rows["kernel"] == "off (P0)"]
+        for metric in ("return", "sensitive_mass"):  # though its Exposure was not run
+            assert same[metric].item() == off[metric].item() > 0
         other = rows[(rows["kernel"] == CONSTANT) & (rows["action"] == 0)]
         assert other["return"].item() != same["return"].item()
 

@@ -39,7 +39,8 @@ def test_a_run_with_a_budget_says_whether_it_was_met_and_goes_on(monkeypatch, tm
 def test_a_method_of_the_paper_is_trained_on_a_platform(monkeypatch, tmp_path, method):
     kwargs = json.dumps({"data": "stand-in", "horizons": [40, 10, 40], "seed": 1000})
     words = ["train", method, "--env", "rapo/Routing-v0", "--env-kwargs", kwargs, "--set",
-             "minibatch=32", *SMALL, "--set", "envs=4", "--steps", 128, "--out", tmp_path / "run"]  # fmt: skip
+             "minibatch=32", *SMALL, "--set", "envs=4", "--steps", 128,
+             "--out", tmp_path / "run"]  # fmt: skip
     assert rapo(monkeypatch, *words) == 0
     _, config = load_platform_agent(tmp_path / "run" / "checkpoint.pt")
     assert config.observe == ("x" if method == "GE" else "xsummary")

@@ -24,7 +24,7 @@ OWN = ("deformation", "schedule", "autoreset_mode", "deform_phases", "num_envs")
 """Options that the method chooses, not the caller."""
 EACH = 4
 """Episodes of every constant action that the references are means of."""
-_SEED = 0x5AFE
+SEED = 0x5AFE
 """Of those episodes."""
 
 
@@ -131,7 +131,7 @@ class PlatformConfig:
         actions = int(self.environment(1, observe="x").single_action_space.n)  # type: ignore[attr-defined]
         env = self.environment(EACH * actions, observe="x", deformation="off")
         keys = [cost.key for cost in self.row.costs]
-        env.reset(seed=_SEED)
+        env.reset(seed=SEED)
         chosen = np.repeat(np.arange(actions), EACH)
         rewards, sums = np.zeros(len(chosen)), {key: np.zeros(len(chosen)) for key in keys}
         steps = sum(env.horizons)

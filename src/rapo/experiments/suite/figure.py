@@ -24,6 +24,8 @@ BAR_OF = {
     "gain over constants": "frontier",
 }
 """The demand behind a number; a low ASD is shown, not asked."""
+NOT_DRAWN = {"trace": "the trace's replay", "baseline": "the baselines"}
+"""Demands without a bar of their own: named above the panel where they are missed."""
 OF_BASELINES = ("suppression", "persistence", "return kept", "gain over constants")
 
 
@@ -34,9 +36,8 @@ def plot_scorecard(cards: Sequence[Card]) -> tuple[Any, Any]:
     figure, axes = new_figure(
         rows,
         columns,
-        width=1.7 + 3.3 * columns,
+        width=1.7 + 3.1 * columns,
         height=0.4 + 2.7 * rows,
-        sharex=True,
         squeeze=False,
     )
     for i, ax in enumerate(axes.flat):
@@ -80,6 +81,10 @@ def _panel(ax: Any, card: Card) -> None:
     ax.set_xticks([0, 0.25, 0.5, 0.75, 1], ["0", "", ".5", "", "1"], fontsize=8.5)
     ax.set_ylim(-0.6, len(ours) - 0.4)
     ax.set_title(card.title, fontsize=10.5, loc="left", fontweight="bold")
+    missed = [NOT_DRAWN[bar.name] for bar in card.bars if not bar.holds and bar.name in NOT_DRAWN]
+    if missed:
+        words = f"missed: {', '.join(missed)}"
+        ax.set_title(words, fontsize=8.5, loc="right", color=MISSED, fontweight="bold")
     ax.legend(
         loc="upper center", bbox_to_anchor=(0.5, -0.1), ncols=1, fontsize=7.5, frameon=False,
         handletextpad=0.2, borderaxespad=0.2, labelspacing=0.2,

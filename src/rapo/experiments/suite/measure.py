@@ -92,7 +92,8 @@ class Measure:
                 tell(len(runs) / count)
         content = {
             "format": FORMAT, "key": self.key, "version": VERSION, "domain": self.domain,
-            "seed": self.seed, "about": about(env), "runs": runs,
+            "seed": self.seed, "steps": self.size.horizons[REPLAY], "about": about(env),
+            "runs": runs,
             "seconds": round(perf_counter() - start, 2),
         }  # fmt: skip
         path = self.piece(root)

@@ -30,7 +30,8 @@ def read(keys: Sequence[str], root: Path) -> list[dict[str, Any]]:
         path = root / "pieces" / f"{key}.json"
         try:
             content = json.loads(path.read_text(encoding="utf-8"))
-            if content["key"] != key or content["format"] != FORMAT or not content["runs"]:
+            whole = content["runs"] and content["steps"] > 0
+            if content["key"] != key or content["format"] != FORMAT or not whole:
                 raise ValueError(f"not a piece of {key}")
         except FileNotFoundError:
             raise ValueError(f"{path} is missing; rapo suite run --out {root} makes it") from None
@@ -42,6 +43,8 @@ def read(keys: Sequence[str], root: Path) -> list[dict[str, Any]]:
 
 def domain_rows(contents: Sequence[dict[str, Any]]) -> pd.DataFrame:
     """A row per kernel, then one per constant action; `METRICS` with `_low` and `_high`.
+
+    `return` and `sensitive_mass` (of a step) are means over Replay, in the domain's own units.
 
     Args:
         contents: a piece per platform, all of one domain, one policy and one size.
@@ -55,7 +58,8 @@ def domain_rows(contents: Sequence[dict[str, Any]]) -> pd.DataFrame:
         row: dict[str, Any] = {"kernel": same[0]["kernel"], "action": same[0].get("action")}
         row |= _pooled(same, nominal)
         row["return"] = float(np.mean([np.mean(run["return"]) for run in same]))
-        row["sensitive_mass"] = float(np.mean([np.mean(run["sensitive_mass"]) for run in same]))
+        inside = np.mean([np.mean(run["sensitive_mass"]) for run in same])
+        row["sensitive_mass"] = float(inside) / contents[0]["steps"]
         rows.append(row)
     table = pd.DataFrame(rows)
     table["action"] = table["action"].astype("Int64")  # none for most rows
