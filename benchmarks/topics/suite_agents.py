@@ -79,6 +79,7 @@ def train_sb3(domain: Domain, kwargs: dict[str, object], place: Path, steps: int
     from stable_baselines3 import PPO
 
     path = place / "agent.zip"
+    place.mkdir(parents=True, exist_ok=True)
     if not path.exists():
         env = gymnasium.make(domain.env, **kwargs)
         PPO("MlpPolicy", env, seed=0, device="cpu").learn(steps).save(path)

@@ -27,7 +27,7 @@ SIZES = {
     size.name: size
     for size in (
         Size("smoke", (0, 1), 2, (200, 80, 200)),
-        Size("quick", (0, 1, 2, 3, 4), 4, (500, 200, 500)),
+        Size("quick", (0, 1, 2, 3, 4), 10, (500, 200, 500)),
         Size("full", tuple(range(10)), 20, (500, 200, 500)),
     )
 }
