@@ -1,7 +1,7 @@
-"""`rapo/Feed-v0`: the choice of its operating point, and its rows of numbers.
+"""`rapo/Feed-v0`: the choice of its operating point, and of its baseline's strength.
 
-`python -m benchmarks.feed choose` and `choose_baseline` look at platform seeds from 1000 on,
-`score` and `frontier` at seeds 0-9, once, when the setting is frozen.
+`python -m benchmarks.feed choose` and `choose_baseline` look at platform seeds from 1000 on. Seeds
+from 0 on are scored by `rapo suite run --domains feed`, when the setting is frozen.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from rapo import FieldParams
 from rapo.platforms import PlatformVectorEnv
 from rapo.platforms.feed import Feed, Setting, claims_of
 from rapo.rsd import evaluate
@@ -134,40 +133,7 @@ def choose_baseline() -> None:
             tell(rows, "feed_choice_baseline.csv")
 
 
-def score(seeds: range = range(10)) -> None:
-    """Every kernel on fresh platforms."""
-    frozen = Setting.frozen()
-    kernels: dict[str, dict[str, Any]] = {
-        "RAPO": {},
-        "off@rep": {"off_at_replay": True},
-        "trace alone": {"params": FieldParams(eta=0)},
-        "false rate, recent": {"kernel": "false-rate"},
-        "false rate, all time": {"kernel": "false-rate", "rate_window": ALL_TIME},
-    }
-    nominal = runs(seeds, frozen, deformation="off")
-    rows: list[dict[str, Any]] = [{"kernel": "off (P0)", **row(nominal, nominal)}]
-    tell(rows, "feed.csv")
-    for name, how in kernels.items():
-        setting = replace(frozen, rate_window=how.pop("rate_window", frozen.rate_window))
-        rows.append({"kernel": name, **row(runs(seeds, setting, **how), nominal)})
-        tell(rows, "feed.csv")
-
-
-def frontier(seeds: range = range(10)) -> None:
-    """Every constant under `P0`, which remembers nothing: Replay alone will do."""
-    frozen = Setting.frozen()
-    how: dict[str, Any] = {"deformation": "off", "horizons": (1, 1, HORIZONS[2])}
-    nominal = runs(seeds, frozen, **how)
-    rows: list[dict[str, Any]] = []
-    for action, boost in enumerate(frozen.boosts):
-        last = action == len(frozen.boosts) - 1
-        found = row(nominal if last else runs(seeds, frozen, action, **how), nominal)
-        told = ("SM_vs_P0", "ReturnKept", "return", "sensitive_mass")
-        rows.append({"boost": boost, **{name: found[name] for name in told}})
-        tell(rows, "feed_frontier.csv")
-
-
 if __name__ == "__main__":
-    parts = (choose, choose_baseline, score, frontier)
+    parts = (choose, choose_baseline)
     claims_of()  # once, not in every worker
     {part.__name__: part for part in parts}[sys.argv[1]]()

@@ -175,8 +175,8 @@ def train(
         str | None,
         typer.Option(
             metavar="ID",
-            help="GE, SS, DR: any Gymnasium environment with discrete actions instead of a graph; "
-            "package:ID imports the package first.",
+            help="A platform (rapo/Routing-v0, ...) instead of a graph; GE, SS, DR also any other "
+            "Gymnasium environment with discrete actions. package:ID imports the package first.",
         ),
     ] = None,
     env_kwargs: Annotated[
@@ -211,8 +211,8 @@ def train(
     budget: Annotated[
         float | None,
         typer.Option(
-            help="Budget of every cost over the aggressive policy's under P0; with --env the mean "
-            "cost of an episode."
+            help="Budget of every cost over the aggressive policy's under P0 (on a platform: over "
+            "its best constant action's); with --cost the mean cost of an episode."
         ),
     ] = None,
     change: Annotated[
@@ -239,6 +239,7 @@ def train(
 
     \b
     rapo train RAPO --nodes 250 --out runs/RAPO
+    rapo train RAPO --env rapo/Routing-v0 --out runs/routing
     rapo train SS --env CartPole-v1 --cost my_costs:right_of_line --budget 25 --out runs/cartpole
     """  # noqa: D301  # click keeps the lines after a backspace as they are
     if env is not None:
@@ -451,12 +452,21 @@ def reproduce(
         reproduce_from_words(what, preset, out, engine=engine, jobs=jobs, reading=reading)
 
 
-@app.command(
-    add_help_option=False,
-    context_settings={
-        "allow_extra_args": True, "ignore_unknown_options": True, "allow_interspersed_args": False,
-    },
-)  # fmt: skip
+_PASSED_ON: dict[str, Any] = {
+    "allow_extra_args": True, "ignore_unknown_options": True, "allow_interspersed_args": False,
+}  # fmt: skip
+
+
+@app.command(add_help_option=False, context_settings=_PASSED_ON)
+def suite(context: typer.Context) -> None:
+    """One scorecard on every platform: rapo suite run, rapo suite report."""
+    from rapo.experiments.suite.cli import app as commands
+
+    with _stoppable("the same command goes on where it stopped"):
+        raise typer.Exit(commands(context.args, prog_name="rapo suite", standalone_mode=False) or 0)
+
+
+@app.command(add_help_option=False, context_settings=_PASSED_ON)
 def gate(context: typer.Context) -> None:
     """Harm memory in front of a real platform: rapo gate --help lists its commands."""
     from rapo.gate.cli import app as commands  # loaded when asked for: `rapo --help` stays fast

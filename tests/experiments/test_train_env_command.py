@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from rapo import cli
-from rapo.agents import load_env_agent
+from rapo.agents import load_env_agent, load_platform_agent
 
 ENV = "foreign_envs:test/Ladder-v0"
 SMALL = ["--set", "rollout=64", "--set", "minibatch=32", "--set", "epochs=1", "--set", "hidden=8"]
@@ -35,6 +35,20 @@ def test_a_run_with_a_budget_says_whether_it_was_met_and_goes_on(monkeypatch, tm
     assert json.loads((tmp_path / "run" / "summary.json").read_text())["steps"] == 256
 
 
+@pytest.mark.parametrize("method", ["GE", "RAPO"])
+def test_a_method_of_the_paper_is_trained_on_a_platform(monkeypatch, tmp_path, method):
+    kwargs = json.dumps({"data": "stand-in", "horizons": [40, 10, 40], "seed": 1000})
+    words = ["train", method, "--env", "rapo/Routing-v0", "--env-kwargs", kwargs, "--set",
+             "minibatch=32", *SMALL, "--set", "envs=4", "--steps", 128,
+             "--out", tmp_path / "run"]  # fmt: skip
+    assert rapo(monkeypatch, *words) == 0
+    _, config = load_platform_agent(tmp_path / "run" / "checkpoint.pt")
+    assert config.observe == ("x" if method == "GE" else "xsummary")
+    summary = json.loads((tmp_path / "run" / "summary.json").read_text())
+    assert set(summary["budgets"]) == (set() if method == "GE" else {"trace", "scar"})
+    assert rapo(monkeypatch, *words) == 2  # never overwritten
+
+
 def test_several_seeds_have_a_folder_each(monkeypatch, tmp_path):
     words = ["train", "GE", "--env", ENV, *SMALL, "--seed", "0,3", "--steps", 64, "--jobs", 1]
     monkeypatch.setenv("PYTHONPATH", ":".join(sys.path))  # runs are processes of their own
@@ -54,6 +68,9 @@ def test_several_seeds_have_a_folder_each(monkeypatch, tmp_path):
         (["SS", "--env", "Pendulum-v1", *PAID], "discrete"),
         (["RAPO", "--env", ENV], "RAPO needs the graph environment"),
         (["DR", "--env", ENV, *PAID], "DR needs a delay"),
+        (["DR", "--env", "rapo/Routing-v0", "--delay", "5"], "knows the delay"),
+        (["Shield", "--env", "rapo/Routing-v0"], "Shield is not trained on a platform"),
+        (["RAPO", "--env", "rapo/Routing-v0", "--env-kwargs", '{"roads": 3}'], "roads"),
         (["GE", "--env", ENV, *PAID], "GE pays nothing"),
         (["SS", "--env", ENV, *PAID, "--env-kwargs", "[1]"], "JSON object"),
         (["SS", "--env", ENV, *PAID, "--env-kwargs", "{"], "must be JSON"),

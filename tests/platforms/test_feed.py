@@ -56,6 +56,21 @@ def started(options, episodes=3, **how):
     return feed
 
 
+def test_data_and_setting_are_chosen_by_name(monkeypatch, tmp_path):
+    feed = Feed(data="stand-in", setting={"users": 30, "rate_window": 1e9})
+    assert feed.describe()["data"] == "stand-in"
+    assert feed.walkers == 30 and feed.setting.rate_window == 1e9
+    assert feed.setting.regions == Setting.frozen().regions
+    with pytest.raises(ValueError, match="books"):
+        Feed(data="books")
+    with pytest.raises(ValueError, match="readers"):
+        Feed(data="stand-in", setting={"readers": 30})
+    monkeypatch.delenv("RAPO_DATA", raising=False)
+    monkeypatch.setattr("rapo.platforms.feed.claims.claims_of", lambda: stand_in(400, 3000))
+    with pytest.raises(ValueError, match="RAPO_DATA"):
+        Feed(data="real")
+
+
 def test_proposes_a_softmax_of_three_channels(options, setting):
     feed = started(options)
     for _ in range(21):  # the second page of personal claims

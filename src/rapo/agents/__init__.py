@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from rapo.agents.env_agent import EnvAgent, load_env_agent
     from rapo.agents.env_config import EnvConfig
     from rapo.agents.methods import METHODS, Method
+    from rapo.agents.platform_agent import load_platform_agent
+    from rapo.agents.platform_config import PlatformConfig
     from rapo.agents.ppo import PPO
     from rapo.agents.shield import Shield
     from rapo.agents.train_config import TrainConfig
@@ -26,10 +28,12 @@ _HOME = {
     "EnvConfig": "env_config",
     "Method": "methods",
     "PPOConfig": "config",
+    "PlatformConfig": "platform_config",
     "Shield": "shield",
     "TrainConfig": "train_config",
     "load_agent": "agent",
     "load_env_agent": "env_agent",
+    "load_platform_agent": "platform_agent",
 }
 
 __all__ = [
@@ -40,10 +44,12 @@ __all__ = [
     "EnvConfig",
     "Method",
     "PPOConfig",
+    "PlatformConfig",
     "Shield",
     "TrainConfig",
     "load_agent",
     "load_env_agent",
+    "load_platform_agent",
 ]
 
 

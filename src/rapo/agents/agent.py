@@ -71,6 +71,11 @@ def load_agent(path: Path | str) -> tuple[Agent | Shield, TrainConfig]:
 def load_run(path: Path | str) -> tuple[dict[str, Any], TrainConfig]:
     """A checkpoint's content and config, whose graph must still be the one it was trained on."""
     content = load_checkpoint(path)
+    if content["config"].get("platform"):
+        raise ValueError(
+            f"{path} was trained on the platform {content['config']['env']}; rapo suite run "
+            "--policy scores it, rapo.agents.load_platform_agent(path) gives its policy"
+        )
     if "env" in content["config"]:
         raise ValueError(
             f"{path} was trained on {content['config']['env']}, which is not the graph environment;"

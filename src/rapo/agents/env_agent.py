@@ -67,6 +67,10 @@ def load_env_agent(path: Path | str, *, seed: int = 0) -> tuple[EnvAgent, EnvCon
     content = load_checkpoint(path)
     if "env" not in content["config"]:
         raise ValueError(f"{path} was trained on a graph; rapo.agents.load_agent reads it")
+    if content["config"].get("platform"):
+        raise ValueError(
+            f"{path} was trained on a platform; rapo.agents.load_platform_agent reads it"
+        )
     config = EnvConfig.from_dict(content["config"])
     env = make_env(config.env, config.env_kwargs)
     actions = env.action_space

@@ -48,8 +48,8 @@ class EnvConfig:
         object.__setattr__(self, "env_kwargs", dict(self.env_kwargs))
         if row.name not in FOREIGN:
             raise ValueError(
-                f"{row.name} needs the graph environment of this package; on {self.env} there are "
-                f"{', '.join(FOREIGN)}"
+                f"{row.name} needs the graph environment of this package or a platform; on "
+                f"{self.env} there are {', '.join(FOREIGN)}"
             )
         whole_number("delay", self.delay, 0)
         whole_number("seed", self.seed, 0, 2**31)

@@ -47,7 +47,7 @@ def find_cost(words: str) -> CostFunction:
         raise ValueError(f"a cost is info:KEY or package.module:function, got {words!r}")
     if module == "info":
         return partial(_from_info, name)
-    _look_here()
+    look_here()
     try:
         found = getattr(import_module(module), name)
     except (ImportError, AttributeError) as error:
@@ -64,7 +64,7 @@ def _from_info(key: str, observation: Any, action: Any, info: Mapping[str, Any])
     return info[key]  # type: ignore[no-any-return]
 
 
-def _look_here() -> None:
+def look_here() -> None:
     """Modules of the current folder can be named: a console script does not look there."""
     if (here := os.getcwd()) not in sys.path:
         sys.path.insert(0, here)
@@ -77,7 +77,7 @@ def make_env(name: str, options: Mapping[str, Any]) -> gymnasium.Env[Any, Any]:
         name: id, or `package:id` to import the package that registers it.
         options: keyword arguments of the environment.
     """
-    _look_here()
+    look_here()
     try:
         return gymnasium.make(name, **options)
     except (gymnasium.error.Error, ImportError, TypeError) as error:

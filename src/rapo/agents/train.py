@@ -18,10 +18,11 @@ import torch
 from rapo.agents.checkpoint import load_checkpoint, replace_text, save_checkpoint, unpacked
 from rapo.agents.env_config import EnvConfig
 from rapo.agents.methods import METHODS, SHIELD_THRESHOLD
+from rapo.agents.platform_config import PlatformConfig
 from rapo.agents.ppo import PPO
 from rapo.agents.train_config import TrainConfig
 
-AnyConfig = TrainConfig | EnvConfig
+AnyConfig = TrainConfig | EnvConfig | PlatformConfig
 Report = Callable[[int, dict[str, float]], None]
 """Called after every rollout with the steps so far and what happened."""
 
@@ -168,7 +169,7 @@ def _changes(before: Any, now: Any, name: str = "") -> list[str]:
 
 
 def _learner(config: AnyConfig) -> PPO:
-    if isinstance(config, EnvConfig):
+    if isinstance(config, EnvConfig | PlatformConfig):
         return config.learner()
     return PPO(
         config.environment(config.ppo.envs, autoreset_mode="SameStep"),
@@ -182,7 +183,7 @@ def _learner(config: AnyConfig) -> PPO:
 
 def _shield(config: AnyConfig, threshold: float | None) -> dict[str, float] | None:
     """What a checkpoint says of the shield around its policy; None without one."""
-    if isinstance(config, EnvConfig) or METHODS[config.method].shield is None:
+    if not isinstance(config, TrainConfig) or METHODS[config.method].shield is None:
         return None
     value = SHIELD_THRESHOLD if threshold is None else threshold
     if not value > 0:

@@ -24,6 +24,7 @@ from rapo.core.operating_point import OperatingPoint
 from rapo.core.params import FieldParams
 from rapo.core.validate import whole_number
 from rapo.envs.episodes import EpisodesVectorEnv, Info, Obs
+from rapo.envs.field_summary import SUMMARY, field_summary
 from rapo.envs.render import GraphRenderer
 from rapo.envs.task import X_SIZE, X_START, observable, report_of, reward_of
 
@@ -56,7 +57,8 @@ class GraphDiffusionVectorEnv(EpisodesVectorEnv):
         deformation: `full` (RAPO), `off` (`P0`), `topk:<k>` or `local[:<share>]`.
         deform_phases: in which of exposure, decay, replay the deformation is on; (True, True,
             False) is off@rep.
-        observe: `x`, or `xGH` to append the fields of all regions.
+        observe: `x`, `xGH` to append the fields of all regions, or `xsummary` to append ten
+            numbers of them (`field_summary`), the same size on every graph.
         setting: open choices of the platform.
         params: constants of the fields; default those of the fit, without one the paper's.
         fit: True or False; None fits a graph of one's own and leaves a generated one alone; or a
@@ -100,7 +102,7 @@ class GraphDiffusionVectorEnv(EpisodesVectorEnv):
                 f"graph_seed={graph_seed}"
             )
         for name, value, known in (
-            ("observe", observe, ("x", "xGH")),
+            ("observe", observe, ("x", "xGH", "xsummary")),
             ("schedule", schedule, ("rsd", "external")),
             ("render_mode", render_mode, (None, "rgb_array")),
         ):
@@ -146,8 +148,7 @@ class GraphDiffusionVectorEnv(EpisodesVectorEnv):
         }  # fmt: skip
         if self.engine.scope.kind != "off" and any(deform_phases):
             warn_if_idle(graph, self.engine.regions, self.engine.params, self.setting)
-        fields = 2 * self.engine.region_count if observe == "xGH" else 0
-        high = np.full(X_SIZE + fields, np.inf, np.float32)
+        high = np.full(X_SIZE + self._fields(), np.inf, np.float32)
         high[:4] = 1
         self.single_observation_space = gymnasium.spaces.Box(np.zeros_like(high), high)
         self.single_action_space = gymnasium.spaces.Discrete(3)
@@ -186,7 +187,7 @@ class GraphDiffusionVectorEnv(EpisodesVectorEnv):
         """(d,) entries of the observation that show the fields; None with `observe="x"`."""
         if self.observe == "x":
             return None
-        mask = np.ones(X_SIZE + 2 * self.engine.region_count, np.bool_)
+        mask = np.ones(X_SIZE + self._fields(), np.bool_)
         mask[:X_SIZE] = False
         return mask
 
@@ -261,7 +262,15 @@ class GraphDiffusionVectorEnv(EpisodesVectorEnv):
     def _observation(self) -> Obs:
         if self.observe == "x":
             return self._x.copy()
-        return np.concatenate([self._x, self.engine.G, self.engine.H], axis=1)
+        G, H = self.engine.G, self.engine.H
+        if self.observe == "xsummary":
+            return np.concatenate([self._x, field_summary(G, H, self.engine.params)], axis=1)
+        return np.concatenate([self._x, G, H], axis=1)
+
+    def _fields(self) -> int:
+        """Entries of the observation that show the memory."""
+        sizes = {"x": 0, "xGH": 2 * self.engine.region_count, "xsummary": SUMMARY}
+        return sizes[self.observe]
 
     def _changed(
         self, horizons: tuple[int, int, int], deformed: tuple[bool, bool, bool]

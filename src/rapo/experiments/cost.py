@@ -27,7 +27,7 @@ def seconds(task: Task) -> float:
     if isinstance(task, Evaluate):
         each = EVALUATION if METHODS[task.method].shield is None else SHIELDED
         return each * task.episodes / 20
-    return 0.0
+    return float(getattr(task, "seconds", 0.0))  # of a task that knows
 
 
 def hours(tasks: Iterable[Task]) -> float:

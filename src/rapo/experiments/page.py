@@ -61,26 +61,57 @@ def _size(manifest: dict[str, Any], store: Store) -> str:
 def _html(
     sections: Sequence[Section], claims: Sequence[Claim], manifest: dict[str, Any], store: Store
 ) -> str:
-    parts = []
-    for section in sections:
-        parts.append(f'<section id="{section.name}"><h2>{escape(section.title)}</h2>')
-        parts += [f"<p>{escape(paragraph)}</p>" for paragraph in section.text]
-        for caption, frame in section.tables:
-            parts.append(_table(frame, caption))
-        for _, caption, figure in section.figures:
-            parts.append(_picture(figure, caption))
-        parts.append("</section>")
     differing = _differing(claims)
+    lead = (
+        f"<p><strong>{escape(_counts(claims))}.</strong> Verdicts are row by row "
+        f'<a href="#claims">at the end</a>.</p>\n{table_html(differing) if len(differing) else ""}'
+    )
+    claimed = f'<section id="claims"><h2>Claims and numbers</h2>{_claims_table(claims)}</section>'
+    return html_page(
+        "the paper's results beside ours", _size(manifest, store), lead, sections, claimed, manifest
+    )
+
+
+def html_page(
+    title: str,
+    size: str,
+    lead: str,
+    sections: Sequence[Section],
+    tail: str,
+    manifest: dict[str, Any],
+) -> str:
+    """One self-contained page of sections.
+
+    Args:
+        title: in plain words, which follow "RAPO:".
+        size: one line on how much was run, without its full stop.
+        lead: HTML before the sections.
+        sections: with their tables and figures.
+        tail: HTML after the sections.
+        manifest: config, seeds, versions.
+    """
     links = " · ".join(f'<a href="#{s.name}">{escape(s.title)}</a>' for s in sections)
     return Template(_PAGE).substitute(
-        size=escape(_size(manifest, store)),
-        counts=escape(_counts(claims)),
+        title=escape(title),
+        heading=escape(title[:1].upper() + title[1:]),
+        size=escape(size),
         links=links,
-        differs=_table(differing, "") if len(differing) else "",
-        claims=_claims_table(claims),
-        sections="\n".join(parts),
+        lead=lead,
+        sections="\n".join(part for section in sections for part in _parts(section)),
+        tail=tail,
         config=escape(json.dumps(manifest, indent=2)),
     )
+
+
+def _parts(section: Section) -> list[str]:
+    """HTML of a section."""
+    return [
+        f'<section id="{section.name}"><h2>{escape(section.title)}</h2>',
+        *(f"<p>{escape(paragraph)}</p>" for paragraph in section.text),
+        *(table_html(frame, caption) for caption, frame in section.tables),
+        *(picture_html(figure, caption) for _, caption, figure in section.figures),
+        "</section>",
+    ]
 
 
 def _differing(claims: Sequence[Claim]) -> pd.DataFrame:
@@ -108,10 +139,13 @@ def _claims_table(claims: Sequence[Claim]) -> str:
     return f'<div class="wide"><table><tr>{head}</tr>{"".join(rows)}</table></div>'
 
 
-def _table(frame: pd.DataFrame, caption: str) -> str:
+def table_html(frame: pd.DataFrame, caption: str = "") -> str:
+    """HTML of a table; cells that say of a demand that it is missed or holds are coloured."""
     head = "".join(f"<th>{escape(str(c))}</th>" for c in frame.columns)
     body = "".join(
-        "<tr>" + "".join(f"<td>{escape(str(cell))}</td>" for cell in row) + "</tr>"
+        "<tr>"
+        + "".join(f"<td{_class(str(cell))}>{escape(str(cell))}</td>" for cell in row)
+        + "</tr>"
         for row in frame.itertuples(index=False)
     )
     return (
@@ -120,7 +154,16 @@ def _table(frame: pd.DataFrame, caption: str) -> str:
     )
 
 
-def _picture(figure: Any, caption: str) -> str:
+def _class(cell: str) -> str:
+    """Of a cell that is a verdict, or ends with one."""
+    for word, name in (("MISSED", "differs"), (HOLDS, "holds")):
+        if cell == word or cell.endswith(f" {word}"):
+            return f' class="{name}"'
+    return ""
+
+
+def picture_html(figure: Any, caption: str) -> str:
+    """HTML of a figure, which the page holds itself."""
     data = BytesIO()
     figure.savefig(data, format="png", dpi=_DPI)
     encoded = base64.b64encode(data.getvalue()).decode()
@@ -164,7 +207,7 @@ def markdown_rows(frame: pd.DataFrame, titles: Sequence[str] | None = None) -> l
 _PAGE = """<!doctype html>
 <html lang="en"><head><meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
-<title>RAPO: the paper's results beside ours</title>
+<title>RAPO: $title</title>
 <style>
 :root { color-scheme: light; }
 body { font: 15.5px/1.55 system-ui, sans-serif; color: #1f2430; max-width: 1080px;
@@ -185,16 +228,17 @@ td.differs { color: #a33b00; font-weight: 600; }
 figure { margin: 1.2rem 0; }
 img { max-width: 100%; height: auto; }
 figcaption { color: #5b6270; font-size: .9rem; }
+.wide img { min-width: 680px; }
+@media (max-width: 600px) { td { min-width: 4.2rem; } }
 pre { background: #f6f7f9; padding: .8rem; overflow-x: auto; font-size: .78rem; }
 .size { color: #5b6270; }
 </style></head><body>
-<h1>The paper's results beside ours</h1>
+<h1>$heading</h1>
 <p class="size">$size.</p>
 <nav>$links</nav>
-<p><strong>$counts.</strong> Verdicts are row by row <a href="#claims">at the end</a>.</p>
-$differs
+$lead
 $sections
-<section id="claims"><h2>Claims and numbers</h2>$claims</section>
+$tail
 <section id="config"><h2>Config, seeds, versions</h2><details><summary>manifest.json</summary>
 <pre>$config</pre></details></section>
 </body></html>

@@ -23,20 +23,25 @@ from rapo.rsd.runner import evaluate
 
 
 class ConstantPolicy:
-    """Always the same action, with its law."""
+    """Always the same action, with its law.
+
+    Args:
+        action: which one.
+        actions: how many there are; default those of a graph.
+    """
 
     batched = True
 
-    def __init__(self, action: int) -> None:
-        self.action = action
+    def __init__(self, action: int, actions: int = len(ACTIONS)) -> None:
+        self.action, self.actions = action, actions
 
     def __call__(self, x: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
         """Actions (E,) for observations (E, d)."""
         return np.full(len(x), self.action)
 
     def law(self, x: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
-        """(E, 3) all mass on the action."""
-        law = np.zeros((len(x), len(ACTIONS)))
+        """(E, A) all mass on the action."""
+        law = np.zeros((len(x), self.actions))
         law[:, self.action] = 1
         return law
 
@@ -78,7 +83,7 @@ def run_rsd(
         from rapo.experiments.evaluation import evaluate_checkpoint
     except ImportError as error:
         raise ValueError(
-            f"a checkpoint needs torch; pip install 'rapo-rl[torch]' ({error})"
+            f"this needs torch; pip install 'rapo-rl[torch]' ({error})"
         ) from None
     if chosen:
         raise ValueError(

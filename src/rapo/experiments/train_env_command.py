@@ -1,4 +1,4 @@
-"""What `rapo train --env` does with its words: constrained PPO on any Gymnasium environment."""
+"""What `rapo train --env` does with its words: the methods on a platform, or constrained PPO."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from rich.console import Console
 
 from rapo.agents.config import PPOConfig
 from rapo.agents.env_config import EnvConfig
+from rapo.agents.platform_config import PlatformConfig, is_platform
 from rapo.experiments.train_command import (
     parse_count,
     parse_seeds,
@@ -42,23 +43,33 @@ def train_env_from_words(
 ) -> None:
     """`rapo train --env`: see its help for the arguments."""
     console = Console()
-    ppo = ppo_with_changes(PPOConfig.for_gymnasium(), changes)
-    config = EnvConfig(
-        method=method, env=env, env_kwargs=_options(env_kwargs), cost=cost, budget=budget,
-        delay=delay, steps=parse_count("steps", steps), ppo=ppo,
-    )  # fmt: skip
+    shared: dict[str, Any] = {
+        "method": method, "env": env, "env_kwargs": _options(env_kwargs),
+        "steps": parse_count("steps", steps),
+    }  # fmt: skip
+    config: EnvConfig | PlatformConfig
+    if cost is None and is_platform(env):
+        if delay:
+            raise ValueError(f"{env} knows the delay of its harm; leave --delay {delay} out")
+        ppo = ppo_with_changes(PPOConfig(), changes)
+        config = PlatformConfig(**shared, ppo=ppo)
+        config = config if budget is None else replace(config, budget=budget)
+    else:
+        ppo = ppo_with_changes(PPOConfig.for_gymnasium(), changes)
+        config = EnvConfig(**shared, cost=cost, budget=budget, delay=delay, ppo=ppo)
     configs = [replace(config, seed=seed) for seed in parse_seeds("--seed", seeds)]
     folders = [_folder(out, c, len(configs) > 1) for c in configs]
     taken = [folder for folder in folders if (folder / "config.json").exists()]
     if taken and not resume:
         raise ValueError(f"{taken[0]} holds a run; go on with --resume, or choose another --out")
-    config.task().close()  # whatever is wrong shows before anything is written
+    # whatever is wrong shows before anything is written
+    (config.task() if isinstance(config, EnvConfig) else config.environment(1)).close()
     rounded = config.updates * ppo.rollout
     console.print(
         f"{config.method} on {config.env}: {rounded:,} steps ({config.updates:,} x {ppo.rollout})",
         highlight=False,
     )
-    if taken:
+    if taken and isinstance(config, EnvConfig):
         console.print(f"{env} has no snapshot: going on with new episodes", highlight=False)
     try:
         found = train_all(
@@ -82,7 +93,7 @@ def _options(text: str | None) -> Mapping[str, Any]:
     return found
 
 
-def _folder(out: Path | None, config: EnvConfig, several: bool) -> Path:
+def _folder(out: Path | None, config: EnvConfig | PlatformConfig, several: bool) -> Path:
     """Folder of a run: `--out` itself for one run, a folder in it for each of several."""
     if out is None:
         place = config.env.rpartition(":")[2].replace("/", "-")

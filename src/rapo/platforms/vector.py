@@ -14,6 +14,7 @@ from gymnasium.vector.utils import batch_space
 
 from rapo.core.validate import whole_number
 from rapo.envs.episodes import EpisodesVectorEnv, Info, Obs
+from rapo.envs.field_summary import SUMMARY, field_summary
 from rapo.platforms.batch import BatchPlatform
 from rapo.platforms.report import RATIOS
 
@@ -38,7 +39,8 @@ class PlatformVectorEnv(EpisodesVectorEnv):
     Args:
         num_envs: number of episodes.
         platform: a `BatchPlatform` class, or "package.module:Class".
-        observe: `x`, or `xGH` to append the fields of all regions.
+        observe: `x`, `xGH` to append the fields of all regions, or `xsummary` to append ten
+            numbers of them (`field_summary`), the same size on every platform.
         schedule: `rsd` or `external`.
         autoreset_mode: `NextStep`, `SameStep` or `Disabled` (Gymnasium's `AutoresetMode`).
         deform_phases: in which of exposure, decay, replay the deformation is on.
@@ -63,7 +65,7 @@ class PlatformVectorEnv(EpisodesVectorEnv):
         **options: Any,
     ) -> None:
         for name, value, known in (
-            ("observe", observe, ("x", "xGH")),
+            ("observe", observe, ("x", "xGH", "xsummary")),
             ("schedule", schedule, ("rsd", "external")),
             ("render_mode", render_mode, (None, "rgb_array")),
         ):
@@ -157,8 +159,11 @@ class PlatformVectorEnv(EpisodesVectorEnv):
     def _observation(self) -> Obs:
         if self.observe == "x":
             return self._x.copy()
-        fields = [np.asarray(field, np.float32) for field in (self.engine.G, self.engine.H)]
-        return np.concatenate([self._x, *fields], axis=1)
+        G, H = np.asarray(self.engine.G), np.asarray(self.engine.H)
+        shown = [G.astype(np.float32), H.astype(np.float32)]
+        if self.observe == "xsummary":
+            shown = [field_summary(G, H, self.engine.params)]
+        return np.concatenate([self._x, *shown], axis=1)
 
     def _changed(
         self, horizons: tuple[int, int, int], deformed: tuple[bool, bool, bool]
@@ -170,7 +175,11 @@ class PlatformVectorEnv(EpisodesVectorEnv):
         if self.observe == "x":
             return 0
         if self.engine.G is None:
-            raise ValueError("observe='xGH' shows the fields of regions; a scar field has none")
+            raise ValueError(
+                f"observe={self.observe!r} shows the fields of regions; a scar field has none"
+            )
+        if self.observe == "xsummary":
+            return SUMMARY
         return 2 * int(self.engine.G.shape[1])
 
 

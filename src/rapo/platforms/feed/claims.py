@@ -18,6 +18,7 @@ from scipy.sparse.linalg import eigsh
 
 Array = npt.NDArray[Any]
 
+SOURCES = ("auto", "real", "stand-in")
 FOLDER = "twitter15_rumor_cascades"
 NEIGHBOURS = 25
 """A claim is kept if it shares accounts with that many others: 1,395 of 1,490."""
@@ -88,6 +89,27 @@ def claims_of(folder: str | None = None) -> Claims:
     return stand_in()
 
 
+def claims_from(data: str) -> Claims:
+    """The claims by their source.
+
+    Args:
+        data: `real`, `stand-in`, or `auto`: stand-ins with a warning where there are no data.
+    """
+    if data not in SOURCES:
+        raise ValueError(f"data must be one of {SOURCES}, got {data!r}")
+    if data == "stand-in":
+        return stand_in()
+    if data == "auto":
+        return claims_of()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # it is refused instead
+        found = claims_of()
+    if found.source == "stand-in":
+        raise ValueError(f"there is no {FOLDER}; set RAPO_DATA to the folder of the data sets")
+    return found
+
+
+@lru_cache(maxsize=2)
 def stand_in(claims: int = 1395, accounts: int = 8000, seed: int = 0) -> Claims:
     """Generated claims: communities of accounts, each with its own share of false claims."""
     rng = np.random.default_rng(seed)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import gymnasium
@@ -10,7 +11,7 @@ from scipy.stats import rankdata
 
 from rapo.platforms.batch import BatchPlatform
 from rapo.platforms.feed.baseline import FalseRateMemory
-from rapo.platforms.feed.claims import Claims, claims_of
+from rapo.platforms.feed.claims import Claims, claims_from
 from rapo.platforms.feed.serve import AWAY, ENTERING, propose, serve
 from rapo.platforms.feed.setting import Setting
 from rapo.platforms.memory import RegionMemory
@@ -32,8 +33,9 @@ class Feed(BatchPlatform):
         episodes: E.
         seed: of the platform: which accounts are its users, which false claims are pushed.
         kernel: `rapo`, or `false-rate`, the field's own baseline.
-        setting: open values; default those frozen for `rapo/Feed-v0`.
-        claims: what is served; default the real claims, or a stand-in where they are absent.
+        setting: values that differ from those frozen for `rapo/Feed-v0`, or a whole `Setting`.
+        data: `real`, `stand-in`, or `auto`: the real claims if they are there, else a warning.
+        claims: what is served, in place of `data`.
         options: of `BatchPlatform`.
     """
 
@@ -43,14 +45,15 @@ class Feed(BatchPlatform):
         *,
         seed: int = 0,
         kernel: str = "rapo",
-        setting: Setting | None = None,
+        setting: Mapping[str, Any] | Setting | None = None,
+        data: str = "auto",
         claims: Claims | None = None,
         **options: Any,
     ) -> None:
         if kernel not in KERNELS:
             raise ValueError(f"kernel must be one of {KERNELS}, got {kernel!r}")
-        self.setting = s = Setting.frozen() if setting is None else setting
-        self.claims = claims_of() if claims is None else claims
+        self.setting = s = Setting.of(setting)
+        self.claims = claims_from(data) if claims is None else claims
         self.seed, self.kernel = seed, kernel
         self._build(np.random.default_rng(seed))
         size = len(OBSERVED)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import tomllib
-from dataclasses import dataclass, fields
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
 from importlib.resources import files
 from math import isfinite
+from typing import Any
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,6 +84,17 @@ class Setting:
         """The setting of `rapo/Feed-v0`."""
         text = files("rapo.platforms.feed").joinpath("setting.toml").read_text("utf-8")
         return cls(**tomllib.loads(text))
+
+    @classmethod
+    def of(cls, changes: Mapping[str, Any] | Setting | None = None) -> Setting:
+        """The frozen setting, with some values changed; an unknown name is an error."""
+        if isinstance(changes, Setting):
+            return changes
+        known = [f.name for f in fields(cls)]
+        unknown = sorted(set(changes or {}) - set(known))
+        if unknown:
+            raise ValueError(f"unknown values {unknown} of the feed's setting; known are {known}")
+        return replace(cls.frozen(), **(changes or {}))
 
 
 _SCORES = ("push_level", "follow", "taste")
