@@ -82,9 +82,7 @@ def run_rsd(
     try:
         from rapo.experiments.evaluation import evaluate_checkpoint
     except ImportError as error:
-        raise ValueError(
-            f"this needs torch; pip install 'rapo-rl[torch]' ({error})"
-        ) from None
+        raise ValueError(f"this needs torch; pip install 'rapo-rl[torch]' ({error})") from None
     if chosen:
         raise ValueError(
             f"a checkpoint brings its own {', '.join(made_of)}, got {chosen}; see --method for "

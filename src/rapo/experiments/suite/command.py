@@ -14,7 +14,7 @@ from rapo.agents.train import locked
 from rapo.core.validate import whole_number
 from rapo.experiments.reproduce import run_goals
 from rapo.experiments.suite.bars import MISSED
-from rapo.experiments.suite.domains import STAND_IN, Domain, chosen_domains, left_out
+from rapo.experiments.suite.domains import STAND_IN, Domain, chosen_domains
 from rapo.experiments.suite.folder import (
     check_folder,
     config_of,
@@ -65,9 +65,6 @@ def run_suite(
     slots = whole_number("jobs", os.cpu_count() or 1 if jobs is None else jobs, 1)
     config = config_of(size, given, stand_in)
     check_folder(out, config)
-    if console is not None:
-        for domain in left_out(domains):
-            console.print(f"left out {domain.name}: there is no {domain.module}", highlight=False)
     plans = {domain.name: _plan(domain, size, given, stand_in) for domain in chosen}
     with locked(out):
         planned = {

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
-from importlib.util import find_spec
 from typing import Any
 
 from rapo.envs.episodes import EpisodesVectorEnv
@@ -65,11 +64,6 @@ class Domain:
     def module(self) -> str:
         """Where the platform is."""
         return self.made_by.partition(":")[0]
-
-    @property
-    def there(self) -> bool:
-        """Whether this version of the package has the platform."""
-        return find_spec(self.module) is not None
 
     def make(self, seed: int, stand_in: bool, **options: Any) -> EpisodesVectorEnv:
         """The environment of a platform seed.
@@ -167,19 +161,12 @@ def chosen_domains(words: str) -> list[Domain]:
     """Domains from `all` or names with commas between, in the table's order.
 
     Raises:
-        ValueError: one that is not in the table, or that is named and not in this version.
+        ValueError: one that is not in the table.
     """
     if words.strip() == "all":
-        return [domain for domain in DOMAINS.values() if domain.there]
+        return list(DOMAINS.values())
     names = [word.strip() for word in words.split(",")]
     for name in names:
         if name not in DOMAINS:
             raise ValueError(f"no domain is called {name!r}; known are {', '.join(DOMAINS)}, all")
-        if not DOMAINS[name].there:
-            raise ValueError(f"the domain {name} needs {DOMAINS[name].module}, which is not here")
     return [domain for name, domain in DOMAINS.items() if name in names]
-
-
-def left_out(words: str) -> list[Domain]:
-    """Domains that `all` would hold if their modules were there."""
-    return [d for d in DOMAINS.values() if words.strip() == "all" and not d.there]
