@@ -142,7 +142,7 @@ def test_only_carried_costs_have_a_trace_as_long_as_the_delay():
 @pytest.mark.parametrize("deformation", ["off", "full"])
 def test_credit_begins_at_the_first_step_at_which_an_action_can_show(deformation):
     """One action of many episodes is changed; draws are the same, so all else follows from it."""
-    short = Setting.default().replace(support=5, delay=7, horizons=(90, 1, 1))
+    short = Setting.default().replace(support=5, cascade_target=3.0, delay=7, horizons=(90, 1, 1))
     changed, costs = 60, {}
     for method in ("SS", "DR", "PM-RNN", "PM-ST", "RAPO"):
         made = TrainConfig(method=method, nodes=40, setting=short)
@@ -166,7 +166,9 @@ def test_only_the_trace_carries_a_share_of_itself_over_and_only_what_is_new_is_l
     """What the learner is told of the trace is the harm of the step before, alpha and scale."""
     made = TrainConfig(
         method="PM-ST", nodes=40, params=FieldParams(lam=0.3),
-        setting=Setting.default().replace(support=5, delay=7, horizons=(90, 1, 1)),
+        setting=Setting.default().replace(
+        support=5, cascade_target=3.0, delay=7, horizons=(90, 1, 1)
+    ),
     )  # fmt: skip
     trace, scar = made.constraints()
     assert (trace.carry, scar.carry) == (0.7, 0.0)

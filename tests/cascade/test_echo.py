@@ -17,6 +17,7 @@ from rapo.cascade.generate import _turned_inwards, generate
 from rapo.cascade.graph import Graph
 from rapo.cascade.landmarks import draw_sensitive, draw_stimuli
 from rapo.cascade.load import from_networkx
+from rapo.cascade.scale import cascade_size
 from rapo.cascade.served import greedy, served_by_action
 from rapo.cascade.setting import DECAY, READINGS, REPLAY, Setting
 from rapo.cascade.stats import REACH, SENSITIVE, SERVED, STATS
@@ -85,10 +86,12 @@ def test_the_factor_is_applied_exactly_after_the_weights_and_under_the_cap():
     assert (free < 0.6).sum() > len(free) / 2
 
 
-def test_the_default_graphs_have_the_factor_of_the_setting():
-    assert DEFAULT.factor > 0
-    for nodes, seed in ((50, 0), (250, 1)):
-        assert generate(nodes, seed).meta["scale"] == pytest.approx(DEFAULT.factor, rel=1e-12)
+def test_the_default_graphs_have_a_factor_each_and_the_same_cascade():
+    assert DEFAULT.factor == 0
+    graphs = [generate(nodes, seed) for nodes, seed in ((100, 0), (250, 1), (250, 2))]
+    assert len({graph.meta["scale"] for graph in graphs}) == 3
+    for graph in graphs:
+        assert cascade_size(graph, DEFAULT) == pytest.approx(DEFAULT.cascade_target, rel=0.02)
 
 
 def test_a_given_scale_replaces_the_factor():

@@ -129,7 +129,7 @@ def test_without_pyarrow_the_remedy_is_told_and_nothing_is_called_damaged(tmp_pa
         lambda: write_piece(tmp_path / "new.parquet", content()),
         lambda: read_piece(TASK, tmp_path),
     ):
-        with pytest.raises(ValueError, match=r"rapo\[studies\]") as caught:
+        with pytest.raises(ValueError, match=r"rapo-rl\[studies\]") as caught:
             call()
         assert "damaged" not in str(caught.value)
     assert not (tmp_path / "new.parquet").exists()
