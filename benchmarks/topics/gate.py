@@ -8,6 +8,7 @@ import tempfile
 import time
 import warnings
 from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +32,8 @@ HISTORIES, CASES, POISON = 10_000, 1_000_000, 1_000_000
 ROUNDS_FOR_ALL = 15
 """Fewer rounds try fewer histories and cases, in proportion."""
 GATED, PLAIN = "decide", "multiply and normalise"
+KNOWN, MANY, DRAWS = 1_000_000, 10_000, 8
+STRINGS, INTEGERS = "strings", "integers"
 
 
 def measure(effort: Effort) -> list[Row]:
@@ -43,6 +46,7 @@ def measure(effort: Effort) -> list[Row]:
                 gate.decide(np.arange(REGIONS), np.full(REGIONS, 1 / REGIONS))
                 gate.flush()
                 rows += part(gate, effort)
+        rows.append(_names(Path(folder), effort))
     return [*rows, _refold(effort), *_properties(effort)]
 
 
@@ -78,11 +82,46 @@ def _decisions(gate: Gate, effort: Effort) -> list[Row]:
     gate.flush()
     sustained = count / (time.perf_counter() - begun)
     return [
-        Row("decide / multiply and normalise", times.ratio(GATED, PLAIN), "x", at_most=10,
+        Row("decide / multiply and normalise", times.ratio(GATED, PLAIN), "x", at_most=6,
             note=f"{CANDIDATES} candidates, integer ids, logged; {times.best(GATED) / 1e3:.1f} us "
                  f"to {times.best(PLAIN) / 1e3:.1f} us"),
         Row("decisions in a row, all of them durable", sustained, "/s", note="one caller"),
     ]  # fmt: skip
+
+
+def _names(folder: Path, effort: Effort) -> Row:
+    """Many candidates of very many regions, as strings and as integers."""
+    rng = np.random.default_rng(0)
+    chosen = rng.integers(KNOWN, size=(DRAWS, MANY))
+    asked: dict[str, list[Any]] = {
+        STRINGS: [[f"creator-{i}" for i in row] for row in chosen.tolist()],
+        INTEGERS: list(chosen),
+    }
+    p = np.full(MANY, 1 / MANY)
+    with ExitStack() as gates:
+        contestants = []
+        for kind, requests in asked.items():
+            gate = gates.enter_context(Gate.open(folder / f"{kind}.db", clock=lambda: NOW))
+            effort.progress(f"{KNOWN:,} regions as {kind}")
+            for part in np.array_split(np.arange(KNOWN), 10):
+                known = [f"creator-{i}" for i in part] if kind == STRINGS else part
+                gate.decide(known, np.full(part.size, 1 / part.size))
+            gate.flush()
+            gate.read(lambda state: state).fold.psi[:KNOWN:30] = 0.45
+            gate.set_mode("enforce")
+            assert gate.decide(requests[0], p).psi.min() < 1
+
+            def decide(repeats: int, gate: Gate = gate, requests: list[Any] = requests) -> None:
+                for i in range(repeats):
+                    gate.decide(requests[i % DRAWS], p)
+
+            contestants.append(Contestant(kind, decide, prepare=gate.flush, most=DRAWS))
+        times = interleave(contestants, effort.rounds, effort.progress)
+    return Row(
+        "decide with strings / with integers", times.ratio(STRINGS, INTEGERS), "x", at_most=10,
+        note=f"{MANY:,} candidates of {KNOWN:,} regions, {times.best(STRINGS) / 1e6:.2f} ms to "
+             f"{times.best(INTEGERS) / 1e6:.2f} ms",
+    )  # fmt: skip
 
 
 def _reports(gate: Gate, effort: Effort) -> list[Row]:
