@@ -60,6 +60,21 @@ def test_names_of_one_hash_are_told_apart(monkeypatch: pytest.MonkeyPatch) -> No
     assert table.numbers(Names.of(["ab", "b", "c", "a", "abc"])).tolist() == [6, 7, -1, 5, -1]
 
 
+def test_names_that_claim_to_be_equal_are_each_checked() -> None:
+    class Alike(str):
+        __slots__ = ()
+
+        def __hash__(self) -> int:
+            return 1
+
+        def __eq__(self, other: object) -> bool:
+            return True
+
+    with pytest.raises(ValueError, match="printable"):
+        checked_regions([Alike("a"), Alike("\u202e")])
+    assert checked_regions([np.str_("a"), "b"]).listed() == ["a", "b"]  # type: ignore[union-attr]
+
+
 def test_whoever_looked_up_before_does_not_see_what_came_after() -> None:
     registry = Registry(["a", 4])
     psi = np.array([0.25, 0.5])
@@ -110,12 +125,15 @@ def test_decisions_of_an_earlier_version_are_read() -> None:
     names = checked_regions(["a", "é"])
     body = DecisionBody(names, np.array([0.5, 0.5]), np.ones(2), 1.0, 3, 7, False)
     new, ids = pack_decision(body), json.dumps(["a", "é"]).encode()
-    flags, size, joined = new[1] & ~16, len(ids), "a\né".encode()
-    old = new[:1] + bytes([flags]) + new[2:30] + size.to_bytes(4, "little") + new[34:]
+    size, joined = len(ids), "a\né".encode()
+    old = b"\x01" + new[1:30] + size.to_bytes(4, "little") + new[34:]
     old = old.replace(joined, ids)
     assert old != new
     assert unpack_decision(old).ids() == unpack_decision(new).ids() == ["a", "é"]
     assert unpack_decision(old).p.tolist() == [0.5, 0.5]
+    assert new[0] == 2  # which a version that knows JSON alone refuses
+    with pytest.raises(ValueError, match="format 3"):
+        unpack_decision(b"\x03" + new[1:])
 
 
 @pytest.mark.parametrize("regions", [["a b", "ok~"], ["👩‍🚀", "a\xa0b", "ß" * 200]])  # ZWJ, NBSP

@@ -134,7 +134,9 @@ class DecisionBody:
 
 
 _HEAD = Struct("<BBqqdiii")  # version, flags, tick, revision, Z, candidates, bytes of ids, stimulus
-_ENFORCED, _TEXT, _DEFORMED, _STIMULUS, _LINES = 1, 2, 4, 8, 16
+_ENFORCED, _TEXT, _DEFORMED, _STIMULUS = 1, 2, 4, 8
+_JSON, _LINES = 1, 2
+"""Formats: names as JSON, as earlier versions wrote them, and a line each. Integers are in both."""
 
 
 def pack_decision(body: DecisionBody) -> bytes:
@@ -147,12 +149,13 @@ def pack_decision(body: DecisionBody) -> bytes:
     stimulus = b"" if body.stimulus is None else body.stimulus.encode()
     flags = (
         _ENFORCED * body.enforced
-        | (_TEXT | _LINES) * text
+        | _TEXT * text
         | _DEFORMED * deformed
         | _STIMULUS * (body.stimulus is not None)
     )
+    version = _LINES if text else _JSON  # a version that cannot read lines says so
     head = _HEAD.pack(
-        1, flags, body.tick, body.revision, body.passed, body.p.size, len(ids), len(stimulus)
+        version, flags, body.tick, body.revision, body.passed, body.p.size, len(ids), len(stimulus)
     )
     psi = body.psi.tobytes() if deformed else b""
     return b"".join((head, ids, body.p.tobytes(), psi, stimulus))
@@ -167,16 +170,16 @@ def unpack_decision(body: bytes) -> DecisionBody:
     if not body:
         raise DroppedError("what this decision was made of")
     version, flags, tick, revision, passed, n, id_bytes, _ = _HEAD.unpack_from(body)
-    if version != 1:
-        raise ValueError(f"a decision of format {version}; this version of rapo reads format 1")
+    if version not in (_JSON, _LINES):
+        raise ValueError(f"a decision of format {version}; this version of rapo reads 1 and 2")
     at = _HEAD.size
     ids = body[at : at + id_bytes]
     regions: npt.NDArray[np.int64] | Names
     if not flags & _TEXT:
         regions = np.frombuffer(ids, np.int64)
-    elif flags & _LINES:
+    elif version == _LINES:
         regions = Names(ids, n)
-    else:  # as earlier versions wrote them
+    else:
         regions = Names.of(json.loads(ids))
     at += id_bytes
     p = np.frombuffer(body, np.float64, n, at)
@@ -287,7 +290,7 @@ def _checked_names(values: Sequence[Any]) -> Names:
     except ValueError:
         names = None
     if names is None or not names.plain or names.longest > LONGEST_ID:
-        for value in set(values):
+        for value in set(values if names is None else names.listed()):
             checked_word("a region", value)
     assert names is not None, "a name with a line break is no word"
     return names

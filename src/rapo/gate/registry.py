@@ -208,7 +208,7 @@ class NameTable:
         text = np.frombuffer(b"".join(encoded), np.uint8)
         (slots, kept, starts, numbers), count = self._read
         total, used = count + len(encoded), int(starts[count])
-        kept = _room(kept, used + text.size)
+        kept = _room(kept, used + text.size + 1)  # an empty name starts behind the last
         starts, numbers = _room(starts, total + 1), _room(numbers, total)
         kept[used : used + text.size] = text
         lengths = np.fromiter(map(len, encoded), np.int64, len(encoded))
