@@ -156,3 +156,17 @@ def test_a_resting_scar_heeds_new_settings() -> None:
         fold.run(START + 200)
         assert fold.H[0] < 0.01 * before
         same(fold, 1, {})
+
+
+def test_a_word_that_is_taken_back_leaves_later_ones_of_other_regions_in_force() -> None:
+    rng = np.random.default_rng(3)
+    rows, shown = made_up(rng, 2, 10, 40), exposed(rng, 2, 10)
+    fold = new_fold(2, GateConfig(min_sources=50, min_signals=1))  # sure by a reviewer's word alone
+    play(fold, rows, shown, START + 10)
+    fold.vouch([Vouch(fold.tick, 0, fold.tick + 1, 7)])
+    fold.vouch([Vouch(fold.tick, 1, fold.tick + 1, 8)])
+    play(fold, rows, shown, START + 20)
+    fold.again(fold.drop({7}))
+    fold.vouch([Vouch(fold.tick, 1, fold.tick + 5, 9)])
+    assert fold.conductance()[1].tolist() == [False, True]
+    same(fold, 2, shown)

@@ -6,6 +6,7 @@ No closed form is used: every tick in which something can change is the paper's 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import compress
 from typing import Any
 
 import numpy as np
@@ -182,10 +183,13 @@ class Fold:
         return [(e, c.config.cap_source) for e, c in zip(ends, self.changes, strict=True)]
 
     def drop(self, gone: set[int]) -> npt.NDArray[np.int32]:
-        """Forget the word given for reports that are gone; returns the regions concerned."""
+        """Forget the word given for reports that are gone; returns the regions to fold `again`."""
+        stays = [v.report not in gone for v in self.vouches]
         dropped = [v.region for v in self.vouches if v.report in gone]
         if dropped:
-            self.vouches = [v for v in self.vouches if v.report not in gone]
+            # cells know by its number what they have heeded, and the numbers after a gap move up
+            self.f.cells["vouch"] = np.cumsum([0, *stays])[self.f.cells["vouch"]]
+            self.vouches = list(compress(self.vouches, stays))
             self._vouched = self._linked(self.vouches)
         return np.array(dropped, np.int32)
 
