@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import os
 import platform
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from importlib import import_module
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from rich import box
 from rich.console import Console
@@ -28,7 +28,7 @@ from rapo.experiments.pieces import need_pyarrow
 from rapo.experiments.presets import Preset, preset_named
 from rapo.experiments.schedule import ENGINES, make_engine, needed, run_tasks
 from rapo.experiments.studies.section import Section, Store
-from rapo.experiments.tasks import Task
+from rapo.experiments.tasks import Evaluate, Task
 
 STUDIES = {
     "table1": "table1",
@@ -42,7 +42,7 @@ STUDIES = {
     "motivation": "motivation",
     "seeds": "seeds",
 }
-"""Words of the command and the files of `studies` behind them, in the order of the report."""
+"""Words of the command and the folders of `studies` behind them, in the order of the report."""
 APART = ("seeds",)
 """Studies that `all` leaves out: they ask about the method of work, not about the paper."""
 
@@ -50,9 +50,20 @@ PACKAGES = ("numpy", "numba", "torch", "gymnasium", "pandas", "scipy")
 """Whose versions results may depend on."""
 
 
-def study(name: str) -> Any:
-    """The module of a study."""
-    return import_module(f"rapo.experiments.studies.{STUDIES[name]}")
+class Study(NamedTuple):
+    """A folder of `studies`."""
+
+    plan: Callable[[Preset], list[Evaluate]]
+    """What has to be run."""
+    analyse: Callable[[Store], Section]
+    """What is made of it."""
+
+
+def study(name: str) -> Study:
+    """A study by its word."""
+    folder = f"rapo.experiments.studies.{STUDIES[name]}"
+    plan, analysis = (import_module(f"{folder}.{part}") for part in ("plan", "analysis"))
+    return Study(plan.plan, analysis.analyse)
 
 
 def chosen_studies(what: str) -> list[str]:

@@ -15,9 +15,10 @@ from rapo.experiments import presets
 from rapo.experiments.consistency.numbers import TRAINED
 from rapo.experiments.presets import Preset
 from rapo.experiments.studies.graph_means import told
-from rapo.experiments.studies.learning import DEFORMED
+from rapo.experiments.studies.learning.plan import DEFORMED
 from rapo.experiments.studies.section import Store
-from rapo.experiments.studies.table1 import against_twin, twins
+from rapo.experiments.studies.table1.analysis import against_twin
+from rapo.experiments.studies.table1.plan import twins
 from rapo.experiments.studies.verdicts import verdict
 from rapo.experiments.tasks import Constant, Evaluate, Piece
 from rapo.rsd.statistics import by_unit, correlation, mean_interval

@@ -14,6 +14,14 @@ from rapo.experiments.studies.section import Store
 from rapo.experiments.tasks import Evaluate, Train
 from rapo.rsd.statistics import by_unit, mean_interval
 
+TITLES = {
+    "RAG": "RAG",
+    "AUC_R": "AUC-R",
+    "SM_R": "SM-R",
+    "ReplayRet": "ReplayRet",
+    "OddsRatio": "OddsRatio",
+}
+"""Columns as tables and axes call them."""
 FEW = 5
 """Below as many graphs figures leave intervals out: they would hide everything else."""
 

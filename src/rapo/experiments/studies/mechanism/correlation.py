@@ -12,31 +12,14 @@ import numpy as np
 import pandas as pd
 
 from rapo.experiments.paper import ODDS_RAG_CORRELATION
-from rapo.experiments.presets import Preset
-from rapo.experiments.studies.mechanism_measures import RAPO, TWIN, Frames
+from rapo.experiments.studies.mechanism.measures import RAPO, TWIN, Frames
 from rapo.experiments.studies.section import Claim
 from rapo.experiments.studies.verdicts import CALIBRATED, correlates, verdict
-from rapo.experiments.tasks import Evaluate
 from rapo.rsd.statistics import by_unit, correlation
 
-REPEATS = 20
-"""Times the episodes of Table 1 that tell a stimulus' own RAG from chance."""
 METRICS = ("RAG", "AUC_R", "SM_R")
 STIMULI = "stimulus means"
 EVERYONE = "graph means of all methods"
-
-
-def repeated(preset: Preset) -> list[Evaluate]:
-    """RAPO on every graph with so many episodes that each stimulus comes back many times."""
-    if RAPO not in preset.methods:
-        return []
-    return [
-        Evaluate(
-            preset.policy(RAPO, seed), RAPO, episodes=REPEATS * preset.episodes,
-            label="RAPO-repeated",
-        )
-        for seed in preset.graph_seeds
-    ]  # fmt: skip
 
 
 def stimulus_means(frame: pd.DataFrame) -> pd.DataFrame:

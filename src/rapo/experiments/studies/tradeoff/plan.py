@@ -15,11 +15,7 @@ from rapo.experiments.studies.graph_means import retrained
 from rapo.experiments.tasks import Evaluate
 
 BASELINES = ("GE", "DR", "PM-ST", "PM-RNN", "Shield-UM")
-TITLES = {"RAG": "RAG", "AUC_R": "AUC-R", "SM_R": "SM-R", "ReplayRet": "ReplayRet",
-          "OddsRatio": "OddsRatio"}  # fmt: skip
 DEFAULT = Setting.default().params
-
-
 Means = dict[tuple[Evaluate, ...], pd.DataFrame]
 """Graph means by the tasks of a point."""
 
@@ -113,3 +109,12 @@ def baselines(preset: Preset) -> list[Point]:
 def unique(tasks: Sequence[Evaluate]) -> list[Evaluate]:
     """Every task once."""
     return list({task.key: task for task in tasks}.values())
+
+
+def plan(preset: Preset) -> list[Evaluate]:
+    """All points, and GE's return on the main graphs, the unit of ReplayRet."""
+    points = [*grid(preset), *tau_sweep(preset), *shields(preset), *baselines(preset)]
+    points += [point for _, *pair in checks(preset) for point in pair]
+    tasks = [preset.evaluation("GE", s) for s in preset.graph_seeds]
+    tasks += [task for point in points for task in point.tasks]
+    return unique(tasks)

@@ -9,27 +9,21 @@ import numpy as np
 import pandas as pd
 
 from rapo.cascade.setting import EXPOSURE, PHASES, REPLAY
-from rapo.experiments.presets import Preset
-from rapo.experiments.studies import table1
 from rapo.experiments.studies.graph_means import told
-from rapo.experiments.studies.mechanism_claims import (
-    activity_claims,
-    compounding_claim,
-    method_claims,
-)
-from rapo.experiments.studies.mechanism_correlation import (
+from rapo.experiments.studies.mechanism.activity import activity_claims
+from rapo.experiments.studies.mechanism.claims import compounding_claim, method_claims
+from rapo.experiments.studies.mechanism.correlation import (
     correlation_claims,
     correlations,
     printed_correlations,
-    repeated,
 )
-from rapo.experiments.studies.mechanism_figures import (
+from rapo.experiments.studies.mechanism.figures import (
     compounding_figure,
     odds_figure,
     reach_figure,
     scar_figure,
 )
-from rapo.experiments.studies.mechanism_measures import (
+from rapo.experiments.studies.mechanism.measures import (
     CONTRACTED,
     RAPO,
     SHIFTED,
@@ -42,14 +36,10 @@ from rapo.experiments.studies.mechanism_measures import (
     depths,
     replay_over_exposure,
 )
+from rapo.experiments.studies.mechanism.plan import repeated
 from rapo.experiments.studies.section import Section, Store
+from rapo.experiments.studies.table1.plan import twins
 from rapo.experiments.studies.verdicts import FULL
-from rapo.experiments.tasks import Evaluate
-
-
-def plan(preset: Preset) -> list[Evaluate]:
-    """The evaluations of Table 1, and RAPO's once more with many episodes a stimulus."""
-    return table1.methods_and_twins(preset) + repeated(preset)
 
 
 def analyse(store: Store) -> Section:
@@ -58,7 +48,7 @@ def analyse(store: Store) -> Section:
     pieces = {
         m: store.pieces([preset.evaluation(m, s) for s in preset.graph_seeds])
         for m in preset.methods
-    } | {TWIN: store.pieces(table1.twins(preset))}
+    } | {TWIN: store.pieces(twins(preset))}
     frames = {
         m: pd.concat([p.frame for p in found], ignore_index=True) for m, found in pieces.items()
     }

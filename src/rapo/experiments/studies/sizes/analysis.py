@@ -1,4 +1,4 @@
-"""Graph sizes: replay reduction and retained utility from 50 to 1000 nodes."""
+"""By size: means over graph means, and the claims about their ranges."""
 
 from __future__ import annotations
 
@@ -9,20 +9,13 @@ import numpy as np
 import pandas as pd
 
 from rapo.experiments.paper import SIZES_REDUCTION, SIZES_UTILITY
-from rapo.experiments.presets import Preset
 from rapo.experiments.studies.graph_means import FEW
 from rapo.experiments.studies.section import Claim, Section, Store
-from rapo.experiments.studies.verdicts import (
-    CALIBRATED,
-    PREDICTED,
-    full_replay,
-    in_range,
-    verdict,
-)
-from rapo.experiments.tasks import Evaluate
+from rapo.experiments.studies.sizes.figures import sizes_figure
+from rapo.experiments.studies.sizes.plan import METHODS, evaluations
+from rapo.experiments.studies.verdicts import CALIBRATED, PREDICTED, full_replay, in_range, verdict
 from rapo.rsd.statistics import MeanInterval, by_unit, mean_interval
 
-METHODS = ("GE", "PM-ST", "RAPO", "off@rep")
 COLUMNS = {
     "reduction": "RAPO replay reduction (1 - RAG)",
     "utility": "RAPO utility (return over GE's)",
@@ -31,27 +24,6 @@ COLUMNS = {
     "RAG_off@rep": "off@rep RAG",
 }
 """What is told of every size, and its title."""
-
-
-def plan(preset: Preset) -> list[Evaluate]:
-    """Every method on every size and graph, trained alike at all sizes.
-
-    Seed by seed, so that a run that is cut has whole seeds at all sizes.
-    """
-    kinds = [evaluations(preset, n, m) for n in preset.sizes for m in METHODS]
-    return [task for tasks in zip(*kinds, strict=True) for task in tasks]
-
-
-def evaluations(preset: Preset, nodes: int, method: str) -> list[Evaluate]:
-    """A method on the graphs of one size; the main size too has the steps of this study."""
-    return [
-        Evaluate(
-            preset.policy(method, seed, nodes=nodes, steps=preset.size_steps),
-            method,
-            episodes=preset.episodes,
-        )
-        for seed in preset.size_seeds
-    ]
 
 
 def summary(store: Store) -> dict[int, dict[str, MeanInterval]]:
@@ -106,12 +78,16 @@ def analyse(store: Store) -> Section:
         ],
         tables=[(f"By size: {size}", printed)],
         figures=[
-            ("sizes", "Replay reduction and utility of RAPO at every size, from "
-             f"{FEW} graphs on with 95% intervals; the paper's ranges are shaded", _figure(found)),
+            (
+                "sizes",
+                f"Replay reduction and utility of RAPO at every size, from {FEW} graphs on with "
+                "95% intervals; the paper's ranges are shaded",
+                sizes_figure(found),
+            ),
         ],
         claims=_claims(found),
         files={"sizes": pd.DataFrame(rows)},
-    )  # fmt: skip
+    )
 
 
 def _percent(ends: Sequence[float]) -> str:
@@ -178,48 +154,3 @@ def _range_claim(
         why,
         kind,
     )
-
-
-def _figure(found: dict[int, dict[str, MeanInterval]]) -> Any:
-    from rapo.experiments.studies.drawing import COLOURS, new_figure, tidy
-
-    figure, axes = new_figure(1, 2, width=10, height=3.9)
-    sizes = np.array(list(found))
-    panels = (
-        ("Replay reduction by size", "replay reduction, 1 - RAG", SIZES_REDUCTION),
-        ("Utility of RAPO by size", "Replay return over GE's", SIZES_UTILITY),
-    )
-    for ax, name, (title, label, ends) in zip(axes, ("reduction", "utility"), panels, strict=True):
-        ax.axhspan(*ends, color="#D9E8F3", zorder=0, lw=0)
-        ax.text(0.99, ends[0], "paper", transform=ax.get_yaxis_transform(), ha="right", va="bottom",
-                fontsize=9, color="#5B7A94")  # fmt: skip
-        _line(ax, sizes, [row[name] for row in found.values()], COLOURS["RAPO"], "RAPO", "o")
-        if name == "reduction":
-            still = [row["RAG_PM-ST"] for row in found.values()]
-            gone = [MeanInterval(1 - t.mean, t.std, 1 - t.high, 1 - t.low, t.n, t.undefined)
-                    for t in still]  # fmt: skip
-            _line(ax, sizes, gone, COLOURS["PM-ST"], "PM-ST", "s")
-            ax.axhline(0, color="#CBD0D6", lw=0.9, ls=(0, (4, 3)), zorder=1)
-            ax.legend(frameon=False, fontsize=9, loc="best")
-        ax.set_xscale("log")
-        ax.set_xticks(sizes, [str(n) for n in sizes])
-        ax.minorticks_off()
-        ax.set_xlim(sizes.min() / 1.3, sizes.max() * 1.5)
-        low = min(0.0, *(1 - row["RAG_PM-ST"].mean for row in found.values()))
-        ax.set_ylim(max(low, -0.5) - 0.12 if name == "reduction" else 0.5, 1.05)
-        ax.set_xlabel("nodes |V|")
-        ax.set_ylabel(label)
-        ax.set_title(title, fontsize=11)
-        tidy(ax)
-    return figure
-
-
-def _line(
-    ax: Any, x: Any, told: Sequence[MeanInterval], colour: str, label: str, marker: str
-) -> None:
-    mean = np.array([t.mean for t in told])
-    half = np.array([[t.mean - t.low, t.high - t.mean] if t.n >= FEW else [0.0, 0.0] for t in told])
-    ax.errorbar(
-        x, mean, half.T, color=colour, marker=marker, ms=5.5, lw=1.6, elinewidth=1.3,
-        capsize=2.5, label=label, zorder=3,
-    )  # fmt: skip

@@ -23,7 +23,6 @@ CONTRACTED = 0.95
 """Odds ratio below which the kernel counts as deformed."""
 SUSTAINED = 0.8
 """Share of its early activity that a cascade outside V_sens has to keep late in Replay."""
-
 Float = npt.NDArray[np.float64]
 Pieces = Mapping[str, Sequence[Piece]]
 Frames = Mapping[str, pd.DataFrame]
@@ -141,7 +140,7 @@ def activity(pieces: Pieces, frames: Frames) -> pd.DataFrame:
         row: dict[str, Any] = {"method": method}
         for phase in (EXPOSURE, REPLAY):
             name = PHASES[phase]
-            full = _with_activity(frame, setting.rates)
+            full = with_activity(frame, setting.rates)
             for kind in ("inside", "outside", "injected", "served"):
                 row[f"{kind}_{name}"] = float(by_unit(full, f"{kind}_{name}").mean())
         row["breadth_replay"] = (
@@ -152,7 +151,8 @@ def activity(pieces: Pieces, frames: Frames) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def _with_activity(frame: pd.DataFrame, rates: Sequence[float]) -> pd.DataFrame:
+def with_activity(frame: pd.DataFrame, rates: Sequence[float]) -> pd.DataFrame:
+    """Episodes with activity outside V_sens and seeds injected a step, in Exposure and Replay."""
     extra: dict[str, Any] = {}
     for phase in (EXPOSURE, REPLAY):
         name = PHASES[phase]

@@ -1,4 +1,4 @@
-"""How much of the spread is the optimiser's: several of its seeds on the same graphs."""
+"""Variances between graphs, starts and episodes."""
 
 from __future__ import annotations
 
@@ -9,34 +9,12 @@ import numpy.typing as npt
 import pandas as pd
 
 from rapo.experiments.paper import METRICS
-from rapo.experiments.presets import Preset
+from rapo.experiments.studies.graph_means import TITLES
 from rapo.experiments.studies.section import Section, Store
-from rapo.experiments.studies.table1 import TITLES
-from rapo.experiments.tasks import Evaluate, Train
-
-METHODS = ("GE", "PM-ST", "RAPO")
-APART = 1000
-"""Between the seeds of the optimiser on one graph; the first is that of Table 1."""
+from rapo.experiments.studies.seeds.plan import METHODS, evaluations
+from rapo.experiments.tasks import Evaluate
 
 Float = npt.NDArray[np.float64]
-
-
-def evaluations(preset: Preset, method: str) -> dict[tuple[int, int], Evaluate]:
-    """By graph and start."""
-    return {
-        (seed, start): Evaluate(
-            Train(preset.config(method, seed, seed=seed + APART * start)), method,
-            episodes=preset.episodes,
-        )
-        for seed in preset.spread_seeds
-        for start in range(preset.starts)
-    }  # fmt: skip
-
-
-def plan(preset: Preset) -> list[Evaluate]:
-    """All methods, graphs and starts, and GE's return on the main graphs, the unit."""
-    unit = [preset.evaluation("GE", seed) for seed in preset.graph_seeds]
-    return unit + [task for m in METHODS for task in evaluations(preset, m).values()]
 
 
 def components(values: Float) -> dict[str, float]:

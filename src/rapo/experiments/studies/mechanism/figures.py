@@ -9,8 +9,8 @@ import pandas as pd
 
 from rapo.cascade.setting import REPLAY
 from rapo.experiments.paper import ODDS_RATIO
-from rapo.experiments.studies.mechanism_correlation import stimulus_means
-from rapo.experiments.studies.mechanism_measures import (
+from rapo.experiments.studies.mechanism.correlation import stimulus_means
+from rapo.experiments.studies.mechanism.measures import (
     BASE,
     CONTROL,
     RAPO,

@@ -1,4 +1,4 @@
-"""Table A.1: SS and the fixed-threshold Shield, with what the Shield computes."""
+"""The table, and what the paper says of it, judged."""
 
 from __future__ import annotations
 
@@ -7,11 +7,12 @@ from typing import Any
 import pandas as pd
 
 from rapo.experiments.paper import METRICS, SHIELD_UTILITY
-from rapo.experiments.presets import Preset
 from rapo.experiments.studies.budgets import budgets, printed_budgets
-from rapo.experiments.studies.graph_means import told
+from rapo.experiments.studies.graph_means import TITLES, told
 from rapo.experiments.studies.section import Claim, Section, Store
-from rapo.experiments.studies.table1 import RATIOS, TITLES, table
+from rapo.experiments.studies.table1.analysis import table
+from rapo.experiments.studies.table1.claims import RATIOS
+from rapo.experiments.studies.table_a1.plan import METHODS
 from rapo.experiments.studies.verdicts import (
     CONSTRUCTED,
     PREDICTED,
@@ -21,16 +22,7 @@ from rapo.experiments.studies.verdicts import (
     side,
     verdict,
 )
-from rapo.experiments.tasks import Evaluate
 from rapo.rsd.statistics import by_unit
-
-METHODS = ("SS", "Shield")
-
-
-def plan(preset: Preset) -> list[Evaluate]:
-    """SS and Shield on every graph, and GE, whose return is the unit."""
-    methods = ("GE", *METHODS)
-    return [preset.evaluation(m, s) for m in methods for s in preset.graph_seeds]
 
 
 def analyse(store: Store) -> Section:

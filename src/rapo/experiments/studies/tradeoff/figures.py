@@ -1,4 +1,4 @@
-"""Figures of the trade-off study."""
+"""Return against replay, the effect of w_H, and how the shield was tuned."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import numpy as np
 import pandas as pd
 
 from rapo.experiments.paper import DIMINISHING_W_H
-from rapo.experiments.studies.graph_means import FEW, mean_of
-from rapo.experiments.studies.tradeoff_points import DEFAULT, TITLES, Groups, Means, Point
+from rapo.experiments.studies.graph_means import FEW, TITLES, mean_of
+from rapo.experiments.studies.tradeoff.plan import DEFAULT, Groups, Means, Point
 from rapo.rsd.statistics import mean_interval
 
 ETA_COLOURS = ("#9ECAE1", "#5BA3CF", "#0072B2", "#08306B")
