@@ -24,14 +24,13 @@ from rapo.agents.lagrangian import Constraint, Duals
 from rapo.agents.loss import CLIPPED, ENTROPY, KL, log_probability, policy_gradient
 from rapo.agents.model import Model, Seen
 from rapo.agents.normaliser import Normaliser
-from rapo.agents.rollout import Rollout, Steps
-from rapo.cascade.setting import DECAY, PHASES
+from rapo.agents.rollout import Rollout, Steps, phases_of
+from rapo.cascade.setting import DECAY
 
 Float = npt.NDArray[np.float32]
 
 TRAINING_SEEDS = 2**40
 """Environments are seeded from here on; evaluations, with small seeds, meet other episodes."""
-
 
 _SAVED = (
     "updates", "weights", "adam", "normaliser", "duals", "x", "memory", "forget", "phase", "costs",
@@ -72,7 +71,7 @@ class PPO:
         self.x, info = env.reset(seed=TRAINING_SEEDS + seed * config.envs)
         # x does not tell Exposure from Replay or the washout, whose values differ widely: without
         # the phase the critic's errors drown what an action earns. It is of no use to the policy.
-        self.phase = _phase(info, config.envs)
+        self.phase = phases_of(info, config.envs)
         signals, told = 1 + len(self.constraints), self.phase.shape[1]
         self.model = Model(network, size, actions, signals, config.hidden, told)
         self.model.initialise(seed)
@@ -208,13 +207,13 @@ class PPO:
                 signals[t, :, 1 + k] = info[constraint.key] * constraint.scale
             for n in np.flatnonzero(truncated[t]).tolist():
                 last[t, n] = self._features(info["final_obs"][n], self.phase[n], n)
-            self.phase = _phase(info, N)
+            self.phase = phases_of(info, N)
             cut = (self.cuts == self.updates * T + t + 1) & ~(terminated[t] | truncated[t])
             if cut.any():
                 for n in np.flatnonzero(cut).tolist():
                     last[t, n] = self._features(self.x[n], self.phase[n], n)
                 self.x, info = self.env.reset(options={"reset_mask": cut})
-                self.phase = _phase(info, N)
+                self.phase = phases_of(info, N)
                 truncated[t] |= cut
             self.forget = terminated[t] | truncated[t]
             if "phase" in info:  # the memory of a policy starts anew with Exposure and with Replay
@@ -345,10 +344,3 @@ class PPO:
         self.phase = np.asarray(state["phase"]).copy()
         self.costs = np.asarray(state["costs"]).copy()
         self.waiting = Steps.of(state["waiting"])
-
-
-def _phase(info: Mapping[str, Any], envs: int) -> Float:
-    """(N, 3) which phase each environment is in, one-hot; (N, 0) where there are none."""
-    if "phase" not in info:
-        return np.empty((envs, 0), np.float32)
-    return np.asarray(np.eye(len(PHASES), dtype=np.float32)[info["phase"]])

@@ -180,6 +180,18 @@ class Scope:
             "whole number >= 1, the share is in (0, 1]"
         )
 
+    def designated(self, count: int) -> npt.NDArray[np.bool_]:
+        """(count,) which of the regions that can be scarred may be deformed: all, or a share.
+
+        >>> Scope("local", share=0.55).designated(20).sum()
+        np.int64(11)
+        """
+        chosen = np.ones(count, np.bool_)
+        if self.kind == "local":
+            order = np.random.default_rng(0).permutation(count)
+            chosen[order[int(np.ceil(self.share * count - 1e-9)) :]] = False  # 0.55 x 20 is 11
+        return chosen
+
     def __str__(self) -> str:
         return {"topk": f"topk:{self.k}", "local": f"local:{self.share}"}.get(self.kind, self.kind)
 

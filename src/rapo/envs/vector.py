@@ -101,13 +101,7 @@ class GraphDiffusionVectorEnv(EpisodesVectorEnv):
                 f"give either graph or nodes and graph_seed, got a graph and nodes={nodes}, "
                 f"graph_seed={graph_seed}"
             )
-        for name, value, known in (
-            ("observe", observe, ("x", "xGH", "xsummary")),
-            ("schedule", schedule, ("rsd", "external")),
-            ("render_mode", render_mode, (None, "rgb_array")),
-        ):
-            if value not in known:
-                raise ValueError(f"{name} must be one of {known}, got {value!r}")
+        _check_words(observe=observe, schedule=schedule, render_mode=render_mode)
         num_envs = whole_number("num_envs", num_envs, 1)
         self.setting = Setting.default() if setting is None else setting
         if graph is None:
@@ -285,6 +279,19 @@ class GraphDiffusionVectorEnv(EpisodesVectorEnv):
         """The outcome of the fit, each (num_envs,); empty without one."""
         outcome = {} if self.fit is None else self.fit.outcome()
         return {f"fit_{name}": np.full(self.num_envs, value) for name, value in outcome.items()}
+
+
+_KNOWN: dict[str, tuple[str | None, ...]] = {
+    "observe": ("x", "xGH", "xsummary"),
+    "schedule": ("rsd", "external"),
+    "render_mode": (None, "rgb_array"),
+}
+
+
+def _check_words(**words: str | None) -> None:
+    for name, word in words.items():
+        if word not in _KNOWN[name]:
+            raise ValueError(f"{name} must be one of {_KNOWN[name]}, got {word!r}")
 
 
 def _words_of(regions: Any) -> str | None:
