@@ -229,7 +229,7 @@ def test_results_of_other_defaults_are_drawn_but_not_added_to(made, tmp_path, mo
     monkeypatch.setitem(presets.PRESETS, "tiny", changed)
     with pytest.raises(ValueError, match="differ in setting, steps"):
         reproduce.reproduce("table1", "tiny", old)
-    sections = reproduce.reproduce("figures", "tiny", old)
+    sections = reproduce.reproduce("figures", "tiny", str(old))
     assert "table1" in [section.name for section in sections]
     assert (old / "table1.csv").read_bytes() == (made / "table1.csv").read_bytes()
     with pytest.raises(ValueError, match="another config"):

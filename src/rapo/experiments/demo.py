@@ -50,13 +50,14 @@ def summarise(results: dict[str, RSDResult]) -> pd.DataFrame:
 
 
 def run_demo(
-    nodes: int, graph_seed: int, episodes: int, seed: int, out: Path, *, force: bool = False
+    nodes: int, graph_seed: int, episodes: int, seed: int, out: Path | str, *, force: bool = False
 ) -> tuple[pd.DataFrame, list[Path]]:
     """Run all kernels, write `table.csv` and `replay.png` to `out`; returns the table and files."""
     from rich.progress import Progress
 
     from rapo.experiments.demo_figure import replay_figure
 
+    out = Path(out)
     if episodes < 2:
         raise ValueError(f"episodes must be >= 2 to tell a spread, got {episodes}")
     whole_number("seed", seed, 0)

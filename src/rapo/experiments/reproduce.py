@@ -28,7 +28,8 @@ from rapo.experiments.pieces import need_pyarrow
 from rapo.experiments.presets import Preset, preset_named
 from rapo.experiments.schedule import ENGINES, make_engine, needed, run_tasks
 from rapo.experiments.studies.section import Section, Store
-from rapo.experiments.tasks import Evaluate, Task
+from rapo.experiments.task import Task
+from rapo.experiments.tasks import Evaluate
 
 STUDIES = {
     "table1": "table1",
@@ -86,7 +87,7 @@ def chosen_studies(what: str) -> list[str]:
 def reproduce(
     what: str,
     preset_name: str,
-    out: Path,
+    out: Path | str,
     *,
     engine: str = "local",
     jobs: int | None = None,
@@ -105,6 +106,7 @@ def reproduce(
         console: where to tell; default none.
     """
     need_pyarrow()
+    out = Path(out)
     names = chosen_studies(what)
     preset = preset_named(preset_name)
     if reading is not None:

@@ -35,7 +35,7 @@ def unit_means(
     return pd.DataFrame({name: by_unit(frame, name) for name in columns})
 
 
-def told(values: Any, digits: int = 2) -> str:
+def with_interval(values: Any, digits: int = 2) -> str:
     """Mean and 95% interval of graph means, as printed: `0.33 [0.30, 0.36]`."""
     found = mean_interval(np.asarray(values, float))
     if np.isnan(found.mean):

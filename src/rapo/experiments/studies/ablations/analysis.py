@@ -12,7 +12,7 @@ from rapo.experiments.paper import METRICS
 from rapo.experiments.studies.ablations.claims import ablation_claims, reach_vs_free
 from rapo.experiments.studies.ablations.figures import overview_figure, regions_figure
 from rapo.experiments.studies.ablations.plan import Variant, free, variants
-from rapo.experiments.studies.graph_means import FEW, TITLES, mean_of, told, unit_means
+from rapo.experiments.studies.graph_means import FEW, TITLES, mean_of, unit_means, with_interval
 from rapo.experiments.studies.section import Section, Store
 from rapo.experiments.studies.tradeoff.plan import Means
 from rapo.rsd.statistics import mean_interval
@@ -85,11 +85,11 @@ def _printed(part: Sequence[Variant], means: Means, open_reach: Any) -> pd.DataF
     for v in part:
         found = means[v.tasks]
         row = {"": v.name}
-        row |= {TITLES[m]: told(found[m]) for m in (*METRICS, "OddsRatio")}
+        row |= {TITLES[m]: with_interval(found[m]) for m in (*METRICS, "OddsRatio")}
         if open_reach is None:
-            row["scar mass"] = told(found["ScarMass"])
+            row["scar mass"] = with_interval(found["ScarMass"])
         else:
-            row["reach vs P0"] = told(reach_vs_free(found, open_reach))
+            row["reach vs P0"] = with_interval(reach_vs_free(found, open_reach))
         rows.append(row)
     return pd.DataFrame(rows)
 
@@ -110,7 +110,11 @@ def _flat(parts: dict[str, list[Variant]], means: Means) -> pd.DataFrame:
         for v in part:
             row: dict[str, Any] = {"part": name, "name": v.name, "graphs": len(means[v.tasks])}
             for metric in COLUMNS:
-                told = mean_interval(means[v.tasks][metric])
-                row |= {metric: told.mean, f"{metric}_low": told.low, f"{metric}_high": told.high}
+                interval = mean_interval(means[v.tasks][metric])
+                row |= {
+                    metric: interval.mean,
+                    f"{metric}_low": interval.low,
+                    f"{metric}_high": interval.high,
+                }
             rows.append(row)
     return pd.DataFrame(rows)

@@ -11,7 +11,7 @@ import pandas as pd
 from rapo.agents.methods import LOCAL_SHARE, SLOW_DECAY, TOP_K
 from rapo.experiments.paper import SLOW_DECAY_RAG, TABLE1
 from rapo.experiments.studies.ablations.plan import Variant
-from rapo.experiments.studies.graph_means import mean_of, told
+from rapo.experiments.studies.graph_means import mean_of, with_interval
 from rapo.experiments.studies.section import Claim
 from rapo.experiments.studies.tradeoff.plan import Means
 from rapo.experiments.studies.verdicts import (
@@ -66,7 +66,7 @@ def _decay_claim(part: Sequence[Variant], means: Means) -> list[Claim]:
             "R4",
             f"Slow-decay scars maintain suppression ({slow.name})",
             f"RAG {SLOW_DECAY_RAG:.2f}",
-            f"RAG {told(rag)}",
+            f"RAG {with_interval(rag)}",
             verdict(within),
             f"{'within' if within else 'outside'} one of RAPO's stds "
             f"({allowance(SLOW_DECAY_RAG, 'RAG'):.2f}), as the paper gives none; nor does it say "
@@ -100,7 +100,9 @@ def _scope_claims(part: Sequence[Variant], means: Means, open_reach: pd.Series) 
                 "R6",
                 f"Partial deployment retains suppression: {found.name}",
                 "retains replay suppression (no number)",
-                "; ".join(f"{m} {told(ours[m])}, full {told(whole[m])}" for m in whole),
+                "; ".join(
+                    f"{m} {with_interval(ours[m])}, full {with_interval(whole[m])}" for m in whole
+                ),
                 verdict(all(mean_of(ours[m]) <= half[m] for m in whole)),
                 f"at least half of full deployment's reduction asks for {asked} or less",
                 PREDICTED,
@@ -122,7 +124,7 @@ def _region_claims(part: Sequence[Variant], means: Means) -> list[Claim]:
                 "Regions",
                 f"Suppression with node-level regions: {v.name}",
                 f"RAG {paper:.2f} ± {std:.2f} (R = |V|)",
-                f"RAG {told(rag)}, OddsRatio {told(odds)}",
+                f"RAG {with_interval(rag)}, OddsRatio {with_interval(odds)}",
                 verdict(within),
                 "within two of the paper's stds"
                 if within
@@ -158,8 +160,8 @@ def _harm_claims(part: Sequence[Variant], means: Means, rapo: Any) -> list[Claim
                 "Limits",
                 f"{statement} ({most.name})",
                 "biased or noisy harm misplaces scars (no number)",
-                f"RAG {gap.difference:+.2f}{between}; OddsRatio {told(odds[1])} instead of "
-                f"{told(odds[0])}",
+                f"RAG {gap.difference:+.2f}{between}; OddsRatio {with_interval(odds[1])} instead "
+                f"of {with_interval(odds[0])}",
                 verdict(weaker),
                 "same graphs, policy and draws, paired" if weaker else otherwise,
                 PREDICTED,

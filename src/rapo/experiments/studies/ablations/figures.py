@@ -72,11 +72,11 @@ def regions_figure(part: Sequence[Variant], means: Means) -> Any:
 
 def _mark(ax: Any, values: Any, y: int, colour: str) -> None:
     """A dot at the mean, a tick per graph, and the interval unless there are too few graphs."""
-    told = mean_interval(values)
-    if told.n >= FEW:
-        ax.plot([told.low, told.high], [y, y], color=colour, lw=1.6, zorder=2)
+    interval = mean_interval(values)
+    if interval.n >= FEW:
+        ax.plot([interval.low, interval.high], [y, y], color=colour, lw=1.6, zorder=2)
     ax.plot(values, [y] * len(values), "|", color=colour, ms=9, alpha=0.5, zorder=2)
-    ax.plot(told.mean, y, "o", color=colour, ms=6, zorder=3)
+    ax.plot(interval.mean, y, "o", color=colour, ms=6, zorder=3)
 
 
 def _fit(ax: Any, values: Sequence[Any]) -> None:

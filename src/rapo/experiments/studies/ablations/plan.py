@@ -8,6 +8,7 @@ from typing import Any
 from rapo.agents.methods import LOCAL_SHARE, SLOW_DECAY, TOP_K
 from rapo.experiments.presets import Preset
 from rapo.experiments.studies.graph_means import retrained
+from rapo.experiments.studies.table1.plan import twins
 from rapo.experiments.studies.tradeoff.plan import unique
 from rapo.experiments.tasks import Evaluate
 
@@ -42,10 +43,7 @@ def full(preset: Preset) -> Variant:
 
 def free(preset: Preset) -> tuple[Evaluate, ...]:
     """RAPO's policy under `P0`: what the reach in Replay is measured against."""
-    return tuple(
-        preset.evaluation("RAPO", s, options=(("deformation", "off"),), label="P0-twin")
-        for s in preset.sweep_seeds
-    )
+    return tuple(twins(preset, preset.sweep_seeds))
 
 
 def decays(preset: Preset) -> list[Variant]:

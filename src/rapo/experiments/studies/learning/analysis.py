@@ -5,7 +5,7 @@ from __future__ import annotations
 import pandas as pd
 
 from rapo.experiments.studies.budgets import budgets
-from rapo.experiments.studies.graph_means import told
+from rapo.experiments.studies.graph_means import with_interval
 from rapo.experiments.studies.learning.claims import distance_text, learning_claims, percent
 from rapo.experiments.studies.learning.figures import plane_figure
 from rapo.experiments.studies.learning.mixtures import gains, place, unbound
@@ -35,7 +35,7 @@ def analyse(store: Store) -> Section:
     places = {who: place(units, who) for who in (RAPO, BLIND, GREEDY)}
     best = returns[list(DEFORMED)].mean().idxmax()
     table = pd.DataFrame(
-        [{"": name, **{title: told(units[name][m]) for m, title in _TITLES.items()}}
+        [{"": name, **{title: with_interval(units[name][m]) for m, title in _TITLES.items()}}
          for name in units]
     )  # fmt: skip
     against = pd.DataFrame(

@@ -6,7 +6,7 @@ import pandas as pd
 
 from rapo.experiments.paper import METRICS, TABLE1
 from rapo.experiments.studies.budgets import budgets
-from rapo.experiments.studies.graph_means import TITLES, told, unit_means
+from rapo.experiments.studies.graph_means import TITLES, unit_means, with_interval
 from rapo.experiments.studies.literal.plan import METHODS, evaluations
 from rapo.experiments.studies.section import Section, Store
 
@@ -22,10 +22,10 @@ def analyse(store: Store) -> Section:
         row = {"method": method}
         for metric in METRICS:
             paper = f" ({TABLE1[method][metric][0]:.2f})" if method in TABLE1 else ""
-            row[TITLES[metric]] = told(found[metric]) + paper
+            row[TITLES[metric]] = with_interval(found[metric]) + paper
         for cost, part in paid.groupby("cost", sort=False) if len(paid) else ():
-            row[f"{cost}: spent"] = told(part["spent"])
-            row[f"{cost}: dual"] = told(part["dual"])
+            row[f"{cost}: spent"] = with_interval(part["spent"])
+            row[f"{cost}: dual"] = with_interval(part["dual"])
         rows.append(row)
         flat.append(found.assign(method=method).reset_index())
     return Section(

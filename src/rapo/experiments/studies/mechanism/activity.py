@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 
 from rapo.experiments.paper import ACTIVITY_KEPT
-from rapo.experiments.studies.graph_means import told
+from rapo.experiments.studies.graph_means import with_interval
 from rapo.experiments.studies.mechanism.measures import (
     BASE,
     RAPO,
@@ -54,7 +54,7 @@ def activity_claims(pieces: Pieces, frames: Frames) -> list[Claim]:
                 "Stagnation",
                 f"RAPO keeps the {word} of GE in Replay",
                 f"{low:.0%} to {high:.0%}",
-                told(share),
+                with_interval(share),
                 verdict(in_range(float(share.mean()), ACTIVITY_KEPT)),
                 why + (": more than the paper's" if share.mean() > high else ""),
                 kind,
@@ -67,7 +67,7 @@ def activity_claims(pieces: Pieces, frames: Frames) -> list[Claim]:
             "Stagnation",
             "Suppression is localised: more is kept outside V_sens than inside",
             "localised",
-            f"outside {told(outside)} of GE's, inside {told(inside)}",
+            f"outside {with_interval(outside)} of GE's, inside {with_interval(inside)}",
             verdict(above(less.mean, less.low)),
             "Replay, graph by graph",
             CALIBRATED,
@@ -80,7 +80,7 @@ def activity_claims(pieces: Pieces, frames: Frames) -> list[Claim]:
             "Stagnation",
             "Propagation outside V_sens is sustained",
             f"sustained; activity at {ACTIVITY_KEPT[0]:.0%} to {ACTIVITY_KEPT[1]:.0%}",
-            f"{told(outside)} of GE's; second half of Replay over first {going:.2f}",
+            f"{with_interval(outside)} of GE's; second half of Replay over first {going:.2f}",
             verdict(lasts),
             "it goes on to the end"
             if lasts

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from rapo.cascade.setting import EXPOSURE, PHASES, REPLAY
-from rapo.experiments.studies.graph_means import told
+from rapo.experiments.studies.graph_means import with_interval
 from rapo.experiments.studies.mechanism.activity import activity_claims
 from rapo.experiments.studies.mechanism.claims import compounding_claim, method_claims
 from rapo.experiments.studies.mechanism.correlation import (
@@ -150,14 +150,14 @@ def _printed_activity(acts: pd.DataFrame) -> pd.DataFrame:
 
 def _rapo_text(frames: Frames, depth: pd.DataFrame) -> list[str]:
     rapo, twin = frames[RAPO], frames[TWIN]
-    alone = told(replay_over_exposure(twin, "peak"))
-    whole = told(replay_over_exposure(rapo, "peak"))
+    alone = with_interval(replay_over_exposure(twin, "peak"))
+    whole = with_interval(replay_over_exposure(rapo, "peak"))
     return [
         f"RAPO's policy sees the fields, so its actions may shift too (ASD {rapo['ASD'].mean():.2f}"
         "). What that shift does alone is told by the same policy under P0 with the same draws: "
         f"peak reach in Replay is {alone} of Exposure's there, {whole} with the kernel deformed.",
         "Lemma 1 compounds over the generations of a cascade. The stimulus feeds it at every step, "
-        f"so sensitive mass does not fall like psi^t but settles, at {told(depth['mass_ratio'])} "
-        f"of the twin's with a one-step contraction of {told(depth['one_step'])}: the power "
-        f"{told(depth['depth'], 1)} of it.",
+        "so sensitive mass does not fall like psi^t but settles, at "
+        f"{with_interval(depth['mass_ratio'])} of the twin's with a one-step contraction of "
+        f"{with_interval(depth['one_step'])}: the power {with_interval(depth['depth'], 1)} of it.",
     ]

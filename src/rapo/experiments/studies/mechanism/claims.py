@@ -8,7 +8,8 @@ import pandas as pd
 
 from rapo.cascade.setting import DECAY, EXPOSURE, REPLAY
 from rapo.experiments.paper import CONTAINMENT, ODDS_RATIO
-from rapo.experiments.studies.graph_means import told
+from rapo.experiments.piece_reader import Piece
+from rapo.experiments.studies.graph_means import with_interval
 from rapo.experiments.studies.mechanism.measures import (
     BASE,
     CONTRACTED,
@@ -35,7 +36,6 @@ from rapo.experiments.studies.verdicts import (
     below,
     verdict,
 )
-from rapo.experiments.tasks import Piece
 from rapo.rsd.statistics import by_unit, mean_interval, paired_interval
 
 
@@ -51,7 +51,7 @@ def method_claims(pieces: Pieces, frames: Frames, methods: pd.DataFrame) -> list
                 "Odds contraction",
                 "RAPO's mean odds ratio in Replay",
                 f"{ODDS_RATIO:.2f}",
-                told(odds),
+                with_interval(odds),
                 verdict(near),
                 f"{'within' if near else 'not within'} a fifth, {allowance(ODDS_RATIO):.2f}; the "
                 "paper gives no std",
@@ -122,7 +122,7 @@ def _radius_claims(frames: Frames) -> list[Claim]:
             "R2",
             f"The containment radius shrinks, {method} to RAPO",
             f"{CONTAINMENT[0]} to {CONTAINMENT[1]} hops, {paper:.2f} of it",
-            f"{free.mean():.1f} to {held.mean():.1f} hops, {told(held / free)} of it",
+            f"{free.mean():.1f} to {held.mean():.1f} hops, {with_interval(held / free)} of it",
             verdict(shrinks and bare(share, paper)),
             f"halved in the paper; a fifth of that, {allowance(paper):.2f}, is allowed"
             if shrinks
@@ -134,7 +134,7 @@ def _radius_claims(frames: Frames) -> list[Claim]:
         near = bare(float(values.mean()), number)
         claims.append(
             Claim(
-                "R2", f"R_c of {name}, in hops", f"{number:.1f}", told(values, 1),
+                "R2", f"R_c of {name}, in hops", f"{number:.1f}", with_interval(values, 1),
                 verdict(near),
                 f"{'within' if near else 'not within'} a fifth; it depends on graphs and on the "
                 "size of cascades, which the paper leaves open",
@@ -191,8 +191,8 @@ def compounding_claim(depth: pd.DataFrame) -> Claim:
         "Lemma 1",
         "The contraction compounds over steps: mass falls by more than one step's factor",
         "exponential attenuation",
-        f"sensitive mass {told(depth['mass_ratio'])} of the P0 twin's, one step "
-        f"{told(depth['one_step'])}: its power {told(depth['depth'], 1)}",
+        f"sensitive mass {with_interval(depth['mass_ratio'])} of the P0 twin's, one step "
+        f"{with_interval(depth['one_step'])}: its power {with_interval(depth['depth'], 1)}",
         verdict(above(found.mean, found.low, 1.0)),
         "a power above 1 compounds; new seeds at every step keep it from growing",
         PREDICTED,

@@ -10,8 +10,8 @@ import numpy.typing as npt
 import pandas as pd
 
 from rapo.cascade.setting import EXPOSURE, PHASES, REPLAY
+from rapo.experiments.piece_reader import Piece
 from rapo.experiments.studies.verdicts import FULL
-from rapo.experiments.tasks import Piece
 from rapo.rsd.statistics import by_unit, mean_interval
 
 RAPO, BASE, CONTROL, TWIN = "RAPO", "GE", "PM-ST", "P0-twin"

@@ -59,8 +59,12 @@ def analyse(store: Store) -> Section:
     rows: list[dict[str, Any]] = []
     for nodes, row in found.items():
         flat: dict[str, Any] = {"nodes": nodes}
-        for name, told in row.items():
-            flat |= {name: told.mean, f"{name}_low": told.low, f"{name}_high": told.high}
+        for name, interval in row.items():
+            flat |= {
+                name: interval.mean,
+                f"{name}_low": interval.low,
+                f"{name}_high": interval.high,
+            }
         rows.append(flat)
     size = (
         f"{len(preset.size_seeds)} graphs x {preset.episodes} episodes a size, "
@@ -94,14 +98,14 @@ def _percent(ends: Sequence[float]) -> str:
     return f"{100 * ends[0]:.0f}-{100 * ends[1]:.0f}%"
 
 
-def _cell(told: MeanInterval, name: str) -> str:
-    if np.isnan(told.mean):
+def _cell(interval: MeanInterval, name: str) -> str:
+    if np.isnan(interval.mean):
         return "-"
     scale, digits, unit = (1, 2, "") if name.startswith("RAG") else (100, 0, "%")
-    text = f"{scale * told.mean:.{digits}f}{unit}"
-    if np.isnan(told.low):
+    text = f"{scale * interval.mean:.{digits}f}{unit}"
+    if np.isnan(interval.low):
         return text
-    return f"{text} [{scale * told.low:.{digits}f}, {scale * told.high:.{digits}f}]"
+    return f"{text} [{scale * interval.low:.{digits}f}, {scale * interval.high:.{digits}f}]"
 
 
 def _claims(found: dict[int, dict[str, MeanInterval]]) -> list[Claim]:

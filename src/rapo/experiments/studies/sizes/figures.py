@@ -48,10 +48,12 @@ def sizes_figure(found: dict[int, dict[str, MeanInterval]]) -> Any:
 
 
 def _line(
-    ax: Any, x: Any, told: Sequence[MeanInterval], colour: str, label: str, marker: str
+    ax: Any, x: Any, intervals: Sequence[MeanInterval], colour: str, label: str, marker: str
 ) -> None:
-    mean = np.array([t.mean for t in told])
-    half = np.array([[t.mean - t.low, t.high - t.mean] if t.n >= FEW else [0.0, 0.0] for t in told])
+    mean = np.array([t.mean for t in intervals])
+    half = np.array(
+        [[t.mean - t.low, t.high - t.mean] if t.n >= FEW else [0.0, 0.0] for t in intervals]
+    )
     ax.errorbar(
         x, mean, half.T, color=colour, marker=marker, ms=5.5, lw=1.6, elinewidth=1.3,
         capsize=2.5, label=label, zorder=3,

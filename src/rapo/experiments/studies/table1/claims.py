@@ -10,7 +10,7 @@ import pandas as pd
 from rapo.cascade.setting import ACTIONS
 from rapo.experiments.paper import METRICS, RAG_GAP, RAG_GAP_P, REDUCTION, TABLE1
 from rapo.experiments.presets import Preset
-from rapo.experiments.studies.graph_means import TITLES, told
+from rapo.experiments.studies.graph_means import TITLES, with_interval
 from rapo.experiments.studies.section import Claim
 from rapo.experiments.studies.table1.figures import interval_of
 from rapo.experiments.studies.verdicts import (
@@ -63,7 +63,7 @@ def table_claims(
                 f"Under a stationary kernel {', '.join(there)} replay{'' if there[1:] else 's'} "
                 "in full",
                 "RAG ≈ 1.0",
-                ", ".join(f"{m} {told(units[m]['RAG'])}" for m in there),
+                ", ".join(f"{m} {with_interval(units[m]['RAG'])}" for m in there),
                 verdict(full),
                 f"{why}; furthest from 1 of RAG, AUC-R and SM-R: {worst} {TITLES[metric]} "
                 f"{ours[worst][metric]:.2f}",
@@ -98,7 +98,7 @@ def table_claims(
                 "R3",
                 "Switching the deformation off in Replay restores replay",
                 "recovers most of the baseline replay",
-                " / ".join(told(by_unit(twin, m)) for m in RATIOS) + " against a P0 twin",
+                " / ".join(with_interval(by_unit(twin, m)) for m in RATIOS) + " against a P0 twin",
                 verdict(full_replay(back)),
                 "same policy, same fields, same draws; full replay is within 0.15 of 1",
                 CONSTRUCTED,
@@ -131,7 +131,7 @@ def _against_control(units: dict[str, dict[str, Any]]) -> list[Claim]:
             "R2",
             "RAPO's reduction of RAG against PM-ST",
             f"{REDUCTION:.0%}",
-            told(share),
+            with_interval(share),
             verdict(near(float(share.mean()), REDUCTION, tolerance)),
             f"1 - RAPO / PM-ST, graph by graph; one of RAPO's stds of RAG is {tolerance:.2f} of it",
             CALIBRATED,

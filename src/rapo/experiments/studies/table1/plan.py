@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from rapo.cascade.setting import ACTIONS
 from rapo.experiments.presets import Preset
 from rapo.experiments.tasks import Constant, Evaluate
@@ -21,11 +23,11 @@ def methods_and_twins(preset: Preset) -> list[Evaluate]:
     return tasks + twins(preset)
 
 
-def twins(preset: Preset) -> list[Evaluate]:
-    """RAPO's policy under `P0` with the same draws: what off@rep is also measured against."""
+def twins(preset: Preset, seeds: Sequence[int] | None = None) -> list[Evaluate]:
+    """RAPO's policy under `P0` with the same draws, by default on the main graphs."""
     return [
-        preset.evaluation("RAPO", s, options=(("deformation", "off"),), label="P0-twin")
-        for s in preset.graph_seeds
+        preset.evaluation("RAPO", seed, options=(("deformation", "off"),), label="P0-twin")
+        for seed in (preset.graph_seeds if seeds is None else seeds)
     ]
 
 

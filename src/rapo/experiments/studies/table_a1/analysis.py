@@ -8,7 +8,7 @@ import pandas as pd
 
 from rapo.experiments.paper import METRICS, SHIELD_UTILITY
 from rapo.experiments.studies.budgets import budgets, printed_budgets
-from rapo.experiments.studies.graph_means import TITLES, told
+from rapo.experiments.studies.graph_means import TITLES, with_interval
 from rapo.experiments.studies.section import Claim, Section, Store
 from rapo.experiments.studies.table1.analysis import table
 from rapo.experiments.studies.table1.claims import RATIOS
@@ -78,15 +78,15 @@ def _claims(frame: pd.DataFrame, work: float) -> list[Claim]:
     tolerance = allowance(SHIELD_UTILITY, "ReplayRet")
     return [
         Claim("R1", "SS replays like the other stationary baselines", "similar to DR, RAG ≈ 1",
-              told(means["SS"]["RAG"]), verdict(full_replay(list(static.values()))),
+              with_interval(means["SS"]["RAG"]), verdict(full_replay(list(static.values()))),
               f"Theorem 1; furthest from 1 is {TITLES[worst]} {static[worst]:.2f}", CONSTRUCTED),
         Claim("R5", "The fixed-threshold Shield keeps little utility",
-              f"{SHIELD_UTILITY:.2f} of GE's return", told(kept),
+              f"{SHIELD_UTILITY:.2f} of GE's return", with_interval(kept),
               verdict(bare(float(kept.mean()), SHIELD_UTILITY, "ReplayRet")),
               "the paper gives no threshold; ours is half of the aggressive policy's mass. One of "
               f"RAPO's stds, {tolerance:.2f}, is allowed", PREDICTED),
         Claim("R5", "The Shield suppresses replay somewhat", "moderate suppression",
-              f"RAG {told(gain)}", verdict(side(float(gain.mean())) == "suppressed"),
+              f"RAG {with_interval(gain)}", verdict(side(float(gain.mean())) == "suppressed"),
               "a shield that looks at the present state alone is memoryless under P0: Theorem 1",
               CONSTRUCTED),
         Claim("R5", "The Shield needs online simulation", "substantial",

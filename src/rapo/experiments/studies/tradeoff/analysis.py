@@ -9,7 +9,7 @@ import pandas as pd
 
 from rapo.experiments.paper import METRICS
 from rapo.experiments.presets import Preset
-from rapo.experiments.studies.graph_means import TITLES, told, unit_means
+from rapo.experiments.studies.graph_means import TITLES, unit_means, with_interval
 from rapo.experiments.studies.section import Section, Store
 from rapo.experiments.studies.tradeoff.claims import tradeoff_claims
 from rapo.experiments.studies.tradeoff.figures import pareto_figure, tuning_figure, w_H_figure
@@ -73,8 +73,10 @@ def analyse(store: Store) -> Section:
             f"({preset.retrain_steps:,} steps); the table has both, and the default trained as "
             "long, which shows what the shorter training alone does."
         )
-        told = f"{few}, policy of {preset.steps:,} steps against {preset.retrain_steps:,} steps"
-        tables.append((f"Evaluated under changed fields, and trained under them: {told}", compared))
+        sizes = f"{few}, policy of {preset.steps:,} steps against {preset.retrain_steps:,} steps"
+        tables.append(
+            (f"Evaluated under changed fields, and trained under them: {sizes}", compared)
+        )
     if len(tuned):
         figures.append(
             ("shield_tuning", "How Shield-UM's threshold was found: Replay return of each trial on "
@@ -98,8 +100,12 @@ def _row(point: Point, found: pd.DataFrame) -> dict[str, Any]:
         "tau": point.params.tau, "threshold": point.threshold, "graphs": len(found),
     }  # fmt: skip
     for metric in COLUMNS:
-        told = mean_interval(found[metric])
-        row |= {metric: told.mean, f"{metric}_low": told.low, f"{metric}_high": told.high}
+        interval = mean_interval(found[metric])
+        row |= {
+            metric: interval.mean,
+            f"{metric}_low": interval.low,
+            f"{metric}_high": interval.high,
+        }
     return row
 
 
@@ -111,7 +117,9 @@ def _printed_grid(preset: Preset, means: Means) -> pd.DataFrame:
         for eta in sorted({eta for _, eta in points}):
             found = points.get((w, eta))
             row[f"eta {eta:g}"] = (
-                "-" if found is None else f"{told(found['RAG'])} / {told(found['ReplayRet'])}"
+                "-"
+                if found is None
+                else f"{with_interval(found['RAG'])} / {with_interval(found['ReplayRet'])}"
             )
         rows.append(row)
     return pd.DataFrame(rows)
@@ -123,7 +131,7 @@ def _printed_points(groups: Groups, means: Means) -> pd.DataFrame:
         for point in groups[group]:
             who = {"Shield": f"Shield, {point.name}", "tau": f"RAPO, {point.name}"}
             row = {"": who.get(point.group, point.name)}
-            row |= {TITLES[m]: told(means[point.tasks][m]) for m in METRICS}
+            row |= {TITLES[m]: with_interval(means[point.tasks][m]) for m in METRICS}
             rows.append(row)
     return pd.DataFrame(rows)
 
@@ -137,11 +145,11 @@ def _compared(store: Store, base: float) -> pd.DataFrame:
         between = "" if np.isnan(gap.low) else f" [{gap.low:.2f}, {gap.high:.2f}]"
         rows.append({
             "constants": evaluated.name,
-            "RAG evaluated": told(a["RAG"]),
-            "RAG trained": told(b["RAG"]),
+            "RAG evaluated": with_interval(a["RAG"]),
+            "RAG trained": with_interval(b["RAG"]),
             "difference (paired)": f"{gap.difference:+.2f}{between}",
-            "ReplayRet evaluated": told(a["ReplayRet"]),
-            "ReplayRet trained": told(b["ReplayRet"]),
+            "ReplayRet evaluated": with_interval(a["ReplayRet"]),
+            "ReplayRet trained": with_interval(b["ReplayRet"]),
         })  # fmt: skip
     return pd.DataFrame(rows)
 

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from rapo.experiments.paper import DIMINISHING_W_H, ODDS_RAG_CORRELATION, TABLE1
-from rapo.experiments.studies.graph_means import mean_of, told
+from rapo.experiments.studies.graph_means import mean_of, with_interval
 from rapo.experiments.studies.section import Claim
 from rapo.experiments.studies.tradeoff.plan import DEFAULT, Groups, Means, Point
 from rapo.experiments.studies.verdicts import (
@@ -81,8 +81,8 @@ def _w_H_claims(points: Sequence[Point], means: Means) -> list[Claim]:
             "Trade-off",
             "A larger w_H reduces RAG, with diminishing returns",
             f"diminishing beyond w_H ≈ {DIMINISHING_W_H}",
-            f"RAG falls by {told(gained, 3)} a unit of w_H below {at:g}, by "
-            f"{told(gained_above, 3)} above, {told(flatter, 3)} less",
+            f"RAG falls by {with_interval(gained, 3)} a unit of w_H below {at:g}, by "
+            f"{with_interval(gained_above, 3)} above, {with_interval(flatter, 3)} less",
             verdict(_positive(gained) and _positive(flatter)),
             f"from {curve.index[0]:g} to {curve.index[-1]:g} at eta {DEFAULT.eta:g}; {bend(curve)}",
             PREDICTED,
@@ -91,11 +91,13 @@ def _w_H_claims(points: Sequence[Point], means: Means) -> list[Claim]:
             "Trade-off",
             f"Beyond w_H ≈ {DIMINISHING_W_H} utility losses dominate",
             "more return lost than RAG gained",
-            f"above {at:g} a unit of w_H costs {told(lost_above, 3)} ReplayRet and takes "
-            f"{told(gained_above, 3)} off RAG; lost less gained {told(excess, 3)}",
+            f"above {at:g} a unit of w_H costs {with_interval(lost_above, 3)} ReplayRet and takes "
+            f"{with_interval(gained_above, 3)} off RAG; lost less gained "
+            f"{with_interval(excess, 3)}",
             verdict(_positive(excess)),
             ("not decided: the interval covers 0; " if _covers_zero(excess) else "")
-            + f"below {at:g} it costs {told(lost, 3)} and takes {told(gained, 3)}",
+            + f"below {at:g} it costs {with_interval(lost, 3)} and takes "
+            f"{with_interval(gained, 3)}",
             PREDICTED,
         ),
     ]
@@ -115,8 +117,8 @@ def tradeoff_claims(groups: Groups, means: Means) -> list[Claim]:
                 "Trade-off",
                 "PM-ST keeps the return and suppresses nothing",
                 f"RAG {paper['RAG'][0]:.2f} at ReplayRet {paper['ReplayRet'][0]:.2f}",
-                f"RAG {told(found['PM-ST']['RAG'])} at ReplayRet "
-                f"{told(found['PM-ST']['ReplayRet'])}",
+                f"RAG {with_interval(found['PM-ST']['RAG'])} at ReplayRet "
+                f"{with_interval(found['PM-ST']['ReplayRet'])}",
                 verdict(full_replay([rag]) and within_stds(kept, *paper["ReplayRet"])),
                 "RAG within 0.15 of 1 and ReplayRet within two of the paper's stds",
                 CALIBRATED,

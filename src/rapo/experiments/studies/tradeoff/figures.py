@@ -96,14 +96,14 @@ def w_H_figure(points: Sequence[Point], means: Means) -> Any:
         ax.axvline(DIMINISHING_W_H, color="#9AA0A8", lw=1, ls=":", zorder=0)
         for eta in etas:
             line = sorted((p for p in points if p.params.eta == eta), key=lambda p: p.params.w_H)
-            told = [mean_interval(means[p.tasks][metric]) for p in line]
+            intervals = [mean_interval(means[p.tasks][metric]) for p in line]
             w = [p.params.w_H for p in line]
             colour = _shade(eta, etas)
-            ax.plot(w, [t.mean for t in told], "o-", color=colour, ms=4.5, lw=1.6,
+            ax.plot(w, [t.mean for t in intervals], "o-", color=colour, ms=4.5, lw=1.6,
                     label=f"eta {eta:g}")  # fmt: skip
-            if eta == DEFAULT.eta and told[0].n >= FEW:
-                ax.fill_between(w, [t.low for t in told], [t.high for t in told], color=colour,
-                                alpha=0.15, lw=0)  # fmt: skip
+            if eta == DEFAULT.eta and intervals[0].n >= FEW:
+                low, high = [t.low for t in intervals], [t.high for t in intervals]
+                ax.fill_between(w, low, high, color=colour, alpha=0.15, lw=0)
         ax.set_xlabel("w_H")
         ax.set_ylabel(metric)
         ax.set_title(title, fontsize=11)
