@@ -72,8 +72,8 @@ class PPO:
         # x does not tell Exposure from Replay or the washout, whose values differ widely: without
         # the phase the critic's errors drown what an action earns. It is of no use to the policy.
         self.phase = phases_of(info, config.envs)
-        signals, told = 1 + len(self.constraints), self.phase.shape[1]
-        self.model = Model(network, size, actions, signals, config.hidden, told)
+        signals, extra = 1 + len(self.constraints), self.phase.shape[1]
+        self.model = Model(network, size, actions, signals, config.hidden, extra)
         self.model.initialise(seed)
         self.normaliser = Normaliser(size)
         self.duals = Duals(self.constraints, config.dual_lr, config.dual_start, config.dual_cap)
@@ -94,7 +94,7 @@ class PPO:
         costs = [config.cost_gamma] * (signals - 1)
         self.discounts = np.array([config.gamma, *costs], np.float32)
         self.waiting = Steps.none(
-            config.envs, size, self.model.memory, size + self.model.memory + told, signals
+            config.envs, size, self.model.memory, size + self.model.memory + extra, signals
         )
         self.env_seconds = 0.0
 
@@ -118,20 +118,20 @@ class PPO:
             self.waiting.features[..., : self.model.inputs] = self.waiting.x
             ends = self.waiting.last[:, : self.model.inputs]
             ends.copy_(torch.from_numpy(self.normaliser(ends.numpy())))
-        told = self.update(rollout, rng)
+        means = self.update(rollout, rng)
         if not first:
             moved = [torch.from_numpy(part) for part in self.normaliser.update(raw)]
             if self.config.steady:
                 self.model.rewrite(*moved)
                 self.waiting.rewrite(*moved)
-        told["reward"] = float(rollout.means[0])
+        means["reward"] = float(rollout.means[0])
         for constraint, cost in zip(self.constraints, rollout.means[1:], strict=True):
-            told[f"cost_{constraint.name}"] = float(cost)
+            means[f"cost_{constraint.name}"] = float(cost)
         self.duals.ascend(self.spent(rollout.means[1:]))
         for constraint, value in zip(self.constraints, self.duals.values, strict=True):
-            told[f"dual_{constraint.name}"] = float(value)
+            means[f"dual_{constraint.name}"] = float(value)
         self.updates += 1
-        return told
+        return means
 
     def spent(self, costs: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
         """What the duals hold against the budgets: mean costs (K,) of a step of the rollout."""
@@ -264,11 +264,11 @@ class PPO:
         pieces, size = model.pieces(T, N, config.minibatch, config.bptt)
         for _ in range(config.epochs):
             order = rng.permutation(pieces)
-            told, misfit, batches = np.zeros(3), 0.0, 0
+            sums, misfit, batches = np.zeros(3), 0.0, 0
             for start in range(0, pieces, size):
                 rows, logits = model.forward(rollout.seen, order[start : start + size], config.bptt)
                 slope = torch.empty_like(logits)
-                told += policy_gradient(
+                sums += policy_gradient(
                     logits.numpy(), rollout.actions[rows], rollout.log_p[rows], gain[rows],
                     config.clip, config.entropy, slope.numpy(),
                 )  # fmt: skip
@@ -291,9 +291,9 @@ class PPO:
                 self.adam.step()
                 batches += 1
         return {
-            "entropy": told[ENTROPY] / batches,
-            "kl": told[KL] / batches,
-            "clipped": told[CLIPPED] / batches,
+            "entropy": sums[ENTROPY] / batches,
+            "kl": sums[KL] / batches,
+            "clipped": sums[CLIPPED] / batches,
             "value_loss": misfit / batches,
         }
 

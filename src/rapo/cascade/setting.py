@@ -30,6 +30,7 @@ AGGRESSIVE, MODERATE, CONSERVATIVE = 0, 1, 2
 ACTIONS = ("aggressive", "moderate", "conservative")
 EXPOSURE, DECAY, REPLAY = 0, 1, 2
 PHASES = ("exposure", "decay", "replay")
+"""As files and arguments call them; to people the second one is the washout."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
