@@ -85,7 +85,8 @@ caption { text-align: left; padding-bottom: .3rem; }
 th, td { text-align: left; vertical-align: top; padding: .28rem .6rem .28rem 0; }
 thead th { vertical-align: bottom; border-bottom: 1.5px solid #9aa0a8; }
 tbody { break-inside: avoid; }
-td { border-bottom: 1px solid #eceef1; overflow-wrap: anywhere; }
+tbody th, td { border-bottom: 1px solid #eceef1; }
+td { overflow-wrap: break-word; }
 th small { display: block; font-weight: normal; color: #5b6270; max-width: 17rem; }
 td.holds { color: #00694c; font-weight: 600; white-space: nowrap; }
 td.differs { color: #a33b00; font-weight: 600; }
@@ -99,7 +100,8 @@ img { max-width: 100%; height: auto; }
 details { border-top: 1px solid #e3e6ea; padding: .5rem 0; }
 summary { cursor: pointer; overflow-wrap: anywhere; }
 pre { background: #f6f7f9; padding: .8rem; overflow-x: auto; font-size: .78rem; }
-.manifest td { white-space: pre-wrap; font-family: ui-monospace, monospace; font-size: .8rem; }
+.manifest td { white-space: pre-wrap; overflow-wrap: anywhere; font-size: .8rem;
+  font-family: ui-monospace, monospace; }
 .manifest th { width: 9rem; }
 @media (max-width: 600px) { td { min-width: 4.2rem; } }
 @media print { body { margin: 0; max-width: none; font-size: 11pt; } }
