@@ -14,6 +14,7 @@ from rapo.agents.config import PPOConfig
 from rapo.agents.train_config import TrainConfig
 from rapo.cascade.setting import Setting
 from rapo.experiments import tasks as module
+from rapo.experiments.piece_content import curves_of
 from rapo.experiments.piece_reader import read_piece
 from rapo.experiments.pieces import read_content, write_piece
 from rapo.experiments.task import digest
@@ -460,7 +461,7 @@ def test_curves_by_hand():
     odds[1:, 10:20] = np.nan  # all but one episode
     odds[:, 23:28] = np.nan  # a whole phase
     result = RSDResult(frame=pd.DataFrame({"episode": range(4)}), traces=traces, phase=phase)
-    found = module._curves(result)
+    found = curves_of(result)
     bins = [(0, 10), (10, 20), (20, 23), (23, 28), (28, 38), (38, 40)]
     assert found["step"].tolist() == [a for a, _ in bins]
     assert found["end"].tolist() == [b for _, b in bins]
