@@ -14,8 +14,18 @@ Bool = npt.NDArray[np.bool_]
 
 
 @kernel
-def _advantages(rewards: Any, values: Any, nexts: Any, terminated: Any, truncated: Any,
-                gamma: Any, decay: Any, lag: Any, out: Any, known: Any) -> None:  # fmt: skip
+def _advantages(
+    rewards: Any,
+    values: Any,
+    nexts: Any,
+    terminated: Any,
+    truncated: Any,
+    gamma: Any,
+    decay: Any,
+    lag: Any,
+    out: Any,
+    known: Any,
+) -> None:
     T, N, K = rewards.shape
     for n in range(N):
         for k in range(K):
@@ -75,9 +85,17 @@ def advantages(
     discounts = np.broadcast_to(np.asarray(gamma, np.float64), rewards.shape[2:])
     out, known = np.empty(rewards.shape, np.float32), np.empty(rewards.shape, np.bool_)
     _advantages(
-        rewards, values, nexts, terminated, truncated, np.ascontiguousarray(discounts),
-        np.asarray(decay, np.float64), np.ascontiguousarray(lags), out, known,
-    )  # fmt: skip
+        rewards,
+        values,
+        nexts,
+        terminated,
+        truncated,
+        np.ascontiguousarray(discounts),
+        np.asarray(decay, np.float64),
+        np.ascontiguousarray(lags),
+        out,
+        known,
+    )
     return out, known
 
 

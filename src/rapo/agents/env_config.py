@@ -112,9 +112,14 @@ class EnvConfig:
         if self.delay:
             decay = min(max(decay, 1 - 1 / self.delay), ppo.cost_gamma)
         return EpisodeBudget(
-            name=self.label, key=KEY, reference=1.0, budget=self.budget, decay=decay,
-            gamma=ppo.cost_gamma, lag=self.delay,
-        )  # fmt: skip
+            name=self.label,
+            key=KEY,
+            reference=1.0,
+            budget=self.budget,
+            decay=decay,
+            gamma=ppo.cost_gamma,
+            lag=self.delay,
+        )
 
     def learner(self) -> EpisodicPPO:
         """The optimiser, at its start."""

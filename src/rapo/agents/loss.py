@@ -16,8 +16,9 @@ ENTROPY, KL, CLIPPED = range(3)
 
 
 @kernel
-def policy_gradient(logits: Any, actions: Any, before: Any, advantage: Any, clip: float,
-                    bonus: float, gradient: Any) -> Any:  # fmt: skip
+def policy_gradient(
+    logits: Any, actions: Any, before: Any, advantage: Any, clip: float, bonus: float, gradient: Any
+) -> Any:
     """Gradient of `-mean(min(r A, clip(r) A)) - bonus mean(entropy)`.
 
     With `r = exp(log p - before)` and `p = softmax(logits)`; where the clip holds, the first term

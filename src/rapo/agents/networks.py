@@ -61,8 +61,13 @@ class MLP:
     def shapes(inputs: int, hidden: int, outputs: int) -> list[Shape]:
         """Shapes of the six parameters."""
         return [
-            (inputs, hidden), (hidden,), (hidden, hidden), (hidden,), (outputs, hidden), (outputs,),
-        ]  # fmt: skip
+            (inputs, hidden),
+            (hidden,),
+            (hidden, hidden),
+            (hidden,),
+            (outputs, hidden),
+            (outputs,),
+        ]
 
     def initialise(self, last_gain: float, generator: torch.Generator) -> None:
         """Orthogonal weights, zero biases; a small `last_gain` starts near a uniform policy."""
@@ -108,9 +113,13 @@ class GRU:
     def shapes(inputs: int, hidden: int, outputs: int) -> list[Shape]:
         """Shapes of the six parameters."""
         return [
-            (inputs, 3 * hidden), (3 * hidden,), (hidden, 3 * hidden), (3 * hidden,),
-            (outputs, hidden), (outputs,),
-        ]  # fmt: skip
+            (inputs, 3 * hidden),
+            (3 * hidden,),
+            (hidden, 3 * hidden),
+            (3 * hidden,),
+            (outputs, hidden),
+            (outputs,),
+        ]
 
     def initialise(self, last_gain: float, generator: torch.Generator) -> None:
         """Orthogonal weights per gate, zero biases."""

@@ -109,9 +109,12 @@ class PlatformConfig:
     def environment(self, num_envs: int, **changes: Any) -> EpisodesVectorEnv:
         """The platform as the method is trained on it, but for `changes`."""
         options = {
-            **self.env_kwargs, "observe": self.observe, "deformation": self.row.deformation,
-            "autoreset_mode": "SameStep", **changes,
-        }  # fmt: skip
+            **self.env_kwargs,
+            "observe": self.observe,
+            "deformation": self.row.deformation,
+            "autoreset_mode": "SameStep",
+            **changes,
+        }
         try:
             made: Any = gymnasium.make_vec(
                 self.env, num_envs, vectorization_mode="vector_entry_point", **options
@@ -176,9 +179,13 @@ class PlatformConfig:
         """The optimiser, at its start."""
         env = self.environment(self.ppo.envs)
         return PPO(
-            env, self.ppo, constraints=self.constraints(), network=self.row.network,
-            seed=self.seed, episode=sum(env.horizons),
-        )  # fmt: skip
+            env,
+            self.ppo,
+            constraints=self.constraints(),
+            network=self.row.network,
+            seed=self.seed,
+            episode=sum(env.horizons),
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values; `platform` tells it from the config of a foreign environment."""

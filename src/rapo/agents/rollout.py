@@ -54,12 +54,18 @@ class Steps:
     def none(envs: int, inputs: int, memory: int, features: int, signals: int) -> Steps:
         """No step at all."""
         return Steps(
-            torch.empty(0, envs, inputs), torch.empty(0, envs), torch.empty(0, envs, memory),
-            torch.empty(0, envs, features), torch.empty(0, features),
-            np.empty((0, envs), np.int64), np.empty((0, envs), np.float32),
-            np.empty((0, envs, signals), np.float32), np.empty((0, envs), np.bool_),
-            np.empty((0, envs), np.bool_), np.empty((0, 2), np.int64),
-        )  # fmt: skip
+            torch.empty(0, envs, inputs),
+            torch.empty(0, envs),
+            torch.empty(0, envs, memory),
+            torch.empty(0, envs, features),
+            torch.empty(0, features),
+            np.empty((0, envs), np.int64),
+            np.empty((0, envs), np.float32),
+            np.empty((0, envs, signals), np.float32),
+            np.empty((0, envs), np.bool_),
+            np.empty((0, envs), np.bool_),
+            np.empty((0, 2), np.int64),
+        )
 
     def __len__(self) -> int:
         return len(self.actions)

@@ -70,10 +70,14 @@ def fit(
     if regions is not None:
         given = make_regions(regions, graph, straddle=setting.straddle)
     key = (
-        graph.hash, setting, params if move == "regions" else replace(params, tau=0.0), move, theta,
+        graph.hash,
+        setting,
+        params if move == "regions" else replace(params, tau=0.0),
+        move,
+        theta,
         None if given is None else sha256(given.tobytes()).hexdigest(),
         regions if isinstance(regions, str) else None,
-    )  # fmt: skip
+    )
     if key in _KNOWN:
         _KNOWN.move_to_end(key)
         return _KNOWN[key]

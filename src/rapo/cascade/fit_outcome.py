@@ -84,9 +84,13 @@ class Fit:
     def outcome(self) -> dict[str, float]:
         """What `info` and manifests tell: regions, tau, odds, share and selectivity."""
         return {
-            "regions": self.count, "tau": self.params.tau, "odds": self.odds, "share": self.share,
-            "selectivity": self.selectivity, "reached": self.reached,
-        }  # fmt: skip
+            "regions": self.count,
+            "tau": self.params.tau,
+            "odds": self.odds,
+            "share": self.share,
+            "selectivity": self.selectivity,
+            "reached": self.reached,
+        }
 
     def __str__(self) -> str:
         pieces = f" ({self.spec})" if self.spec else ""

@@ -161,9 +161,13 @@ class Search:
     ) -> Cascade:
         """An engine at the start of Replay."""
         engine = Cascade(
-            self.graph, len(self.keys), setting=self.setting, params=params, regions=regions,
+            self.graph,
+            len(self.keys),
+            setting=self.setting,
+            params=params,
+            regions=regions,
             deformation=deformation,
-        )  # fmt: skip
+        )
         engine.start(self.keys, self.stimuli)
         engine.run(AGGRESSIVE, sum(self.setting.horizons[EXPOSURE:REPLAY]))
         return engine

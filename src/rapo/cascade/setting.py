@@ -208,10 +208,19 @@ _RULES: dict[str, Rule] = {
 
 
 _BEFORE: dict[str, Any] = {
-    "edge_cap": 1.0, "stretch": 1.0, "echo": 0.0, "entering_weight": 1.0, "leaving_weight": 1.0,
-    "factor": 0.0, "seeding": "ball", "inside_share": 1.0, "inside_spread": 0.0, "psi_min": 0.1,
-    "loaded_share": 1.0, "loaded_spread": 0.0,
-}  # fmt: skip
+    "edge_cap": 1.0,
+    "stretch": 1.0,
+    "echo": 0.0,
+    "entering_weight": 1.0,
+    "leaving_weight": 1.0,
+    "factor": 0.0,
+    "seeding": "ball",
+    "inside_share": 1.0,
+    "inside_spread": 0.0,
+    "psi_min": 0.1,
+    "loaded_share": 1.0,
+    "loaded_spread": 0.0,
+}
 """What a setting of version 0.1 stood for without saying so."""
 
 DEFAULT = "echo"

@@ -40,8 +40,12 @@ MOMENT = 0.5
 
 _PACKAGE = Path(__file__).resolve().parent.parent
 _FILES_WITH_KERNELS = (
-    "core/**/*.py", "cascade/**/*.py", "scars/**/*.py", "gate/law.py", "gate/ledger.py",
-)  # fmt: skip
+    "core/**/*.py",
+    "cascade/**/*.py",
+    "scars/**/*.py",
+    "gate/law.py",
+    "gate/ledger.py",
+)
 
 
 @lru_cache(maxsize=1)

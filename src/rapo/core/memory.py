@@ -188,9 +188,16 @@ class HarmMemory:
         p, kind = self.params, self.dtype
         G, H = self._G.copy(), self._H.copy()
         step_fields(
-            G, H, harm, weights, kind(1 - p.lam), kind(p.alpha), kind(p.delta),
-            kind(p.eta), kind(p.tau),
-        )  # fmt: skip
+            G,
+            H,
+            harm,
+            weights,
+            kind(1 - p.lam),
+            kind(p.alpha),
+            kind(p.delta),
+            kind(p.eta),
+            kind(p.tau),
+        )
         if not (np.isfinite(G).all() and np.isfinite(H).all()):
             raise ValueError(
                 f"the fields overflow with harm {harm.max()}; bound the harm of a step"

@@ -167,10 +167,14 @@ class OperatingPoint:
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for manifests."""
         return {
-            "regions": self.regions, "scarring": self.scarring, "share": self.share,
-            "highest_steady_trace": self.highest, "tau": self.params.tau, "idle": self.idle,
+            "regions": self.regions,
+            "scarring": self.scarring,
+            "share": self.share,
+            "highest_steady_trace": self.highest,
+            "tau": self.params.tau,
+            "idle": self.idle,
             "steps_until_bite": self.bite if np.isfinite(self.bite) else None,
-        }  # fmt: skip
+        }
 
     def __str__(self) -> str:
         side = "above" if self.highest > self.params.tau else "under"

@@ -150,9 +150,13 @@ class OneEpisodeEnv(gymnasium.Env[Obs, np.int64]):
         own = self.vector.options["deform_phases"]
         exposure, decay, replay = (a and b for a, b in zip(own, deformed, strict=True))
         return DrivenStage(
-            self, vector, seed, None if first is None else int(first[0]),
-            coupled=coupled, deformed=(exposure, decay, replay),
-        )  # fmt: skip
+            self,
+            vector,
+            seed,
+            None if first is None else int(first[0]),
+            coupled=coupled,
+            deformed=(exposure, decay, replay),
+        )
 
     def _way(self) -> str:
         """How episodes run: all at once (`vector`), or by what is overridden."""

@@ -35,9 +35,14 @@ class GraphRenderer:
         self._nodes = draw_graph(self.ax, graph)
         x, y = graph.positions.T
         self._scars = self.ax.scatter(
-            x, y, s=4.2 * node_size(graph.n), facecolors="none", linewidths=2.2,
-            edgecolors="none", zorder=2,
-        )  # fmt: skip
+            x,
+            y,
+            s=4.2 * node_size(graph.n),
+            facecolors="none",
+            linewidths=2.2,
+            edgecolors="none",
+            zorder=2,
+        )
         self._title = self.ax.set_title("", fontsize=13, loc="left")
 
     def draw(
@@ -76,9 +81,13 @@ def draw_graph(ax: Any, graph: Graph) -> Any:
     ax.add_collection(LineCollection(list(ends), colors="#DDE1E7", linewidths=0.5, zorder=1))
     borders = np.where(graph.sensitive, SENSITIVE, "#8A919C")
     nodes = ax.scatter(
-        *graph.positions.T, s=node_size(graph.n), c=QUIET, edgecolors=borders.tolist(),
-        linewidths=np.where(graph.sensitive, 1.4, 0.4), zorder=3,
-    )  # fmt: skip
+        *graph.positions.T,
+        s=node_size(graph.n),
+        c=QUIET,
+        edgecolors=borders.tolist(),
+        linewidths=np.where(graph.sensitive, 1.4, 0.4),
+        zorder=3,
+    )
     ax.set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.1), xticks=[], yticks=[], aspect="equal")
     for side in ax.spines.values():
         side.set_visible(False)

@@ -32,17 +32,26 @@ def network_figure(graph: Graph, name: str) -> tuple[Any, Any]:
     x, y = graph.positions.T
     for members, colour, order in ((~graph.sensitive, _OTHER, 2), (graph.sensitive, SENSITIVE, 3)):
         ax.scatter(
-            x[members], y[members], s=area[members], c=colour, edgecolors=_BORDER,
-            linewidths=border, zorder=order,
-        )  # fmt: skip
+            x[members],
+            y[members],
+            s=area[members],
+            c=colour,
+            edgecolors=_BORDER,
+            linewidths=border,
+            zorder=order,
+        )
     weight = np.bincount(graph.support.ravel(), graph.weights.ravel(), minlength=graph.n)
     seeds = np.flatnonzero(weight)
     share = np.sqrt(weight[seeds] / weight.max())
     # drawn over the node, smaller: V_sens stays visible as a ring around its seeds
     ax.scatter(
-        x[seeds], y[seeds], s=np.maximum(0.55 * area[seeds] * share, 1.5), c=ACTIVE,
-        edgecolors="none", zorder=4,
-    )  # fmt: skip
+        x[seeds],
+        y[seeds],
+        s=np.maximum(0.55 * area[seeds] * share, 1.5),
+        c=ACTIVE,
+        edgecolors="none",
+        zorder=4,
+    )
     centre, half = _frame(graph)
     limits = {f"{axis}lim": (c - half, c + half) for axis, c in zip("xy", centre, strict=True)}
     ax.set(**limits, xticks=[], yticks=[], aspect="equal")
@@ -100,6 +109,13 @@ def _legend(figure: Any, entries: dict[str, str]) -> None:
         for label, colour in entries.items()
     ]
     figure.legend(
-        handles=handles, loc="upper left", bbox_to_anchor=(0.015, 0.922), ncols=3, frameon=False,
-        fontsize=10.5, handletextpad=0.1, columnspacing=1.2, labelcolor="#2B2F36",
-    )  # fmt: skip
+        handles=handles,
+        loc="upper left",
+        bbox_to_anchor=(0.015, 0.922),
+        ncols=3,
+        frameon=False,
+        fontsize=10.5,
+        handletextpad=0.1,
+        columnspacing=1.2,
+        labelcolor="#2B2F36",
+    )

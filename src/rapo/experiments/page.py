@@ -131,10 +131,11 @@ def _claims_table(claims: Sequence[Claim]) -> str:
     for claim in claims:
         cells = (claim.name, claim.statement, claim.paper, claim.ours)
         rows.append(
-            "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in cells)
+            "<tr>"
+            + "".join(f"<td>{escape(cell)}</td>" for cell in cells)
             + f'<td class="{escape(claim.verdict)}">{escape(claim.verdict)}</td>'
             + f"<td>{escape(claim.why)}</td><td>{escape(claim.kind)}</td></tr>"
-        )  # fmt: skip
+        )
     head = "".join(f"<th>{title}</th>" for title in CLAIM_TITLES)
     return f'<div class="wide"><table><tr>{head}</tr>{"".join(rows)}</table></div>'
 

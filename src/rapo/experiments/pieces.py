@@ -73,9 +73,15 @@ def _write(path: Path, table: Any, rest: Mapping[str, Any], **options: Any) -> N
 
     data = BytesIO()
     with parquet.ParquetWriter(
-        data, table.schema, compression="zstd", compression_level=19, use_dictionary=False,
-        write_statistics=False, store_schema=False, **options,
-    ) as writer:  # fmt: skip
+        data,
+        table.schema,
+        compression="zstd",
+        compression_level=19,
+        use_dictionary=False,
+        write_statistics=False,
+        store_schema=False,
+        **options,
+    ) as writer:
         writer.write_table(table)
         writer.add_key_value_metadata({_META: json.dumps(rest)})
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -69,9 +69,13 @@ class Preset:
     def config(self, method: str, graph_seed: int, **changes: Any) -> TrainConfig:
         """The training of one method on one graph of the main size."""
         whole: dict[str, Any] = {
-            "nodes": self.nodes, "steps": self.steps, "ppo": self.ppo, "setting": self.setting,
-            "seed": graph_seed if self.seed_per_graph else 0, **changes,
-        }  # fmt: skip
+            "nodes": self.nodes,
+            "steps": self.steps,
+            "ppo": self.ppo,
+            "setting": self.setting,
+            "seed": graph_seed if self.seed_per_graph else 0,
+            **changes,
+        }
         return TrainConfig(method=method, graph_seed=graph_seed, **whole)
 
     def policy(self, method: str, graph_seed: int, **changes: Any) -> Train | Guard:
@@ -109,10 +113,13 @@ class Preset:
             for name, value in ADDED["setting"].items()
             if name in {f.name for f in fields(Setting)}
         }
-        found = cls(**plain | {
-            "ppo": PPOConfig(**values["ppo"]),
-            "setting": Setting.from_dict({**added, **values["setting"]}),
-        })  # fmt: skip
+        found = cls(
+            **plain
+            | {
+                "ppo": PPOConfig(**values["ppo"]),
+                "setting": Setting.from_dict({**added, **values["setting"]}),
+            }
+        )
         if found.params != FieldParams.from_dict(values["params"]):
             raise ValueError(f"its params {values['params']} are not those of its setting")
         return found

@@ -155,8 +155,10 @@ def finished_studies(preset: Preset, out: Path, console: Console | None) -> list
             console.print(
                 f"left out {name}: {len(keys)} of its pieces missing, the first is {keys[0]}; "
                 + (remedy if now else "the folder was made with other defaults, nothing is added"),
-                highlight=False, markup=False, soft_wrap=True,
-            )  # fmt: skip
+                highlight=False,
+                markup=False,
+                soft_wrap=True,
+            )
     return [name for name, keys in missing.items() if not keys]
 
 
@@ -210,9 +212,10 @@ def claim_folder(out: Path, preset: Preset) -> None:
 def versions() -> dict[str, str]:
     """Of this program and of what computes for it."""
     return {
-        "rapo": VERSION, "python": platform.python_version(),
+        "rapo": VERSION,
+        "python": platform.python_version(),
         **{name: version(name) for name in PACKAGES},
-    }  # fmt: skip
+    }
 
 
 def note_versions(out: Path) -> None:
@@ -255,11 +258,16 @@ def run_goals(
     with (
         make_engine(engine, slots) as place,
         Progress(
-            TextColumn("{task.description}"), BarColumn(bar_width=30), MofNCompleteColumn(),
-            TimeElapsedColumn(), TextColumn("{task.fields[now]}"),
-            console=console, disable=console is None, transient=True,
+            TextColumn("{task.description}"),
+            BarColumn(bar_width=30),
+            MofNCompleteColumn(),
+            TimeElapsedColumn(),
+            TextColumn("{task.fields[now]}"),
+            console=console,
+            disable=console is None,
+            transient=True,
         ) as progress,
-    ):  # fmt: skip
+    ):
         bar = progress.add_task("tasks", total=len(waiting), now="")
         shares: dict[str, float] = {}
 

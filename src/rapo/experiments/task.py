@@ -87,13 +87,22 @@ def digest(spec: Any) -> str:
 ADDED: dict[str, dict[str, Any]] = {
     "": {"fit": None},
     "setting": {
-        "edge_cap": 0.95, "stretch": 1.0, "echo": 0.0, "entering_weight": 1.0,
-        "leaving_weight": 1.0, "factor": 0.0, "seeding": "ball", "inside_share": 1.0,
-        "inside_spread": 0.0, "psi_min": 0.1, "loaded_support": 18, "loaded_share": 1.0,
+        "edge_cap": 0.95,
+        "stretch": 1.0,
+        "echo": 0.0,
+        "entering_weight": 1.0,
+        "leaving_weight": 1.0,
+        "factor": 0.0,
+        "seeding": "ball",
+        "inside_share": 1.0,
+        "inside_spread": 0.0,
+        "psi_min": 0.1,
+        "loaded_support": 18,
+        "loaded_share": 1.0,
         "loaded_spread": 0.0,
     },
     "ppo": {"steady": False, "cost_gamma": 0.99},
-}  # fmt: skip
+}
 """What configs have had since version 0.1, by their part, with the value that changes no earlier
 result."""
 

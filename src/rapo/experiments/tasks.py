@@ -168,10 +168,15 @@ class Evaluate:
     def spec(self) -> dict[str, Any]:
         """Everything that the result depends on."""
         return {
-            "policy": self.policy.key, "method": self.method, "episodes": self.episodes,
-            "seed": self.seed, "coupled": self.coupled, "params": dict(self.params),
-            "options": dict(self.options), "threshold": self.threshold,
-        }  # fmt: skip
+            "policy": self.policy.key,
+            "method": self.method,
+            "episodes": self.episodes,
+            "seed": self.seed,
+            "coupled": self.coupled,
+            "params": dict(self.params),
+            "options": dict(self.options),
+            "threshold": self.threshold,
+        }
 
     @property
     def name(self) -> str:

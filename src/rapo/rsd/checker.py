@@ -65,8 +65,17 @@ def check(env: Any, policy: Any = None, *, steps: int = 150, seed: int = 0) -> C
     if absent:
         report.notes.append(f"without {absent} some checks, ASD or off@rep are left out")
     trial = Trial(base, steps, seed)
-    looks = (_info, _unknown_stimulus, _draws, _observable, _leak, _pending, _memory, _snapshot,
-             _off)  # fmt: skip
+    looks = (
+        _info,
+        _unknown_stimulus,
+        _draws,
+        _observable,
+        _leak,
+        _pending,
+        _memory,
+        _snapshot,
+        _off,
+    )
     for look in looks:
         try:
             look(trial, report)
@@ -124,8 +133,15 @@ def _observable(trial: Trial, report: CheckReport) -> None:
     if _found(report, RESTART):
         return  # its consequence, not another problem
     after = trial.run(3)
-    t = next((t for t in range(3) if not trial.same(before[t][0], after[t][0])
-              or before[t][2]["reach"] != after[t][2]["reach"]), None)  # fmt: skip
+    t = next(
+        (
+            t
+            for t in range(3)
+            if not trial.same(before[t][0], after[t][0])
+            or before[t][2]["reach"] != after[t][2]["reach"]
+        ),
+        None,
+    )
     if t is None:
         return
     mask = getattr(trial.env, "memory_mask", None)

@@ -103,9 +103,10 @@ def text_table(results: Mapping[str, RSDResult]) -> Table:
             first = row is rows[0]
             table.add_row(
                 label(metric, results) if first else "",
-                *([Text(row.result)] if several else []), *row[2:],
+                *([Text(row.result)] if several else []),
+                *row[2:],
                 end_section=several and row is rows[-1],
-            )  # fmt: skip
+            )
     return table
 
 

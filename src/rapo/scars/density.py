@@ -67,9 +67,20 @@ class DensityField(ScarField):
         p = self.params
         law = (1 - p.lam, p.alpha, p.delta, p.eta, p.tau)
         absorb(
-            self._M, self._V, self._mass, self._G, self._H, self._count, self._spacing,
-            self._merges, points, shares, self.width, scar_cap(p), law,
-        )  # fmt: skip
+            self._M,
+            self._V,
+            self._mass,
+            self._G,
+            self._H,
+            self._count,
+            self._spacing,
+            self._merges,
+            points,
+            shares,
+            self.width,
+            scar_cap(p),
+            law,
+        )
 
     def _fields(self, points: Array) -> tuple[Array, Array]:
         G, H = np.empty(points.shape[:2]), np.empty(points.shape[:2])

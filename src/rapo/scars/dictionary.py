@@ -143,9 +143,18 @@ def spread_into(C: Any, n: Any, point: Any, share: Any, width: Any, squared: Any
 
 @kernel
 def learn(
-    C: Any, G: Any, H: Any, count: Any, spacing: Any, merges: Any, points: Any, shares: Any,
-    width: Any, scar_cap: Any, law: Any,
-) -> None:  # fmt: skip
+    C: Any,
+    G: Any,
+    H: Any,
+    count: Any,
+    spacing: Any,
+    merges: Any,
+    points: Any,
+    shares: Any,
+    width: Any,
+    scar_cap: Any,
+    law: Any,
+) -> None:
     """One step of all episodes, in place.
 
     Args:

@@ -79,9 +79,16 @@ class GridField(ScarField):
                 if shares[e, i] > 0:
                     self._spread(points[e, i], shares[e, i], inflow)
             step_fields(
-                self._G[e : e + 1], self._H[e : e + 1], ones, inflow[None], 1 - p.lam, p.alpha,
-                p.delta, p.eta, p.tau,
-            )  # fmt: skip
+                self._G[e : e + 1],
+                self._H[e : e + 1],
+                ones,
+                inflow[None],
+                1 - p.lam,
+                p.alpha,
+                p.delta,
+                p.eta,
+                p.tau,
+            )
 
     def _spread(self, point: Array, share: float, inflow: Array) -> None:
         """Add a deposit to the knots within reach of it."""

@@ -93,9 +93,18 @@ class KernelField(ScarField):
         p = self.params
         law = (1 - p.lam, p.alpha, p.delta, p.eta, p.tau, p.w_G, p.w_H, p.psi_min)
         learn(
-            self._C, self._G, self._H, self._count, self._spacing, self._merges, points, shares,
-            self.width, scar_cap(p), law,
-        )  # fmt: skip
+            self._C,
+            self._G,
+            self._H,
+            self._count,
+            self._spacing,
+            self._merges,
+            points,
+            shares,
+            self.width,
+            scar_cap(p),
+            law,
+        )
         if not self._told and self._merges.any():
             self._told = True
             warnings.warn(

@@ -67,9 +67,20 @@ def unite(M: Any, V: Any, mass: Any, G: Any, H: Any, a: Any, b: Any, squared: An
 
 @kernel
 def absorb(
-    M: Any, V: Any, mass: Any, G: Any, H: Any, count: Any, spacing: Any, merges: Any, points: Any,
-    shares: Any, width: Any, scar_cap: Any, law: Any,
-) -> None:  # fmt: skip
+    M: Any,
+    V: Any,
+    mass: Any,
+    G: Any,
+    H: Any,
+    count: Any,
+    spacing: Any,
+    merges: Any,
+    points: Any,
+    shares: Any,
+    width: Any,
+    scar_cap: Any,
+    law: Any,
+) -> None:
     """One step of all episodes, in place; arguments as in `dictionary.learn`, `answer`.
 
     `mass` (E, cap) is the harm that a component has seen; law: (1 - lam, alpha, delta, eta, tau).

@@ -114,9 +114,13 @@ def _trained(
     actions stand beside it under its kernel.
     """
     config = TrainConfig(
-        method=method, graph_seed=graph_seed, seed=seed, steps=steps, setting=setting,
+        method=method,
+        graph_seed=graph_seed,
+        seed=seed,
+        steps=steps,
+        setting=setting,
         ppo=PPOConfig(),
-    )  # fmt: skip
+    )
     found = {}
     with TemporaryDirectory() as folder:
         path = Path(folder) / "checkpoint.pt"

@@ -29,8 +29,10 @@ from rapo.experiments.schedule import ENGINES
 from rapo.experiments.studies.section import Store
 
 SHIFTS: dict[str, dict[str, Any]] = {
-    "paper": {}, "quick": {"graphs": (1000,)}, "smoke": {"graphs": (1000,), "episodes": 4},
-}  # fmt: skip
+    "paper": {},
+    "quick": {"graphs": (1000,)},
+    "smoke": {"graphs": (1000,), "episodes": 4},
+}
 """How much of the settings that meet RAG and off@rep both is run again, by preset."""
 
 
@@ -115,12 +117,16 @@ def run_consistency(
         words = summary(size, screened, asked, counts, most, shifted, found, why)
         (out / "summary.md").write_text(words, "utf-8")
         manifest = {
-            "preset": preset, "steps": size.steps, "episodes": size.episodes,
+            "preset": preset,
+            "steps": size.steps,
+            "episodes": size.episodes,
             "graph_seeds": list(size.graph_seeds),
             "command": f"rapo reproduce consistency --preset {preset}",
-            "logs": list(screened.logs), "settings": len(screened.frame),
-            "counts": dict(screened.counts), "versions": versions(),
+            "logs": list(screened.logs),
+            "settings": len(screened.frame),
+            "counts": dict(screened.counts),
+            "versions": versions(),
             "readings": {name: Setting.named(name).to_dict() for name in names},
-        }  # fmt: skip
+        }
         (out / "manifest.json").write_text(json.dumps(manifest, indent=2) + "\n", "utf-8")
     return Found(screened, asked, counts, judged, why)

@@ -38,28 +38,59 @@ def _seen(figure: Any, ax: Any, screened: pd.DataFrame, found: Mapping[str, pd.D
     (rag, rag_std), (off, off_std) = TABLE1["RAPO"]["RAG"], TABLE1["off@rep"]["AUC_R"]
     ax.axhline(1, color="#B0B4BA", lw=1.1, ls=(0, (4, 3)), zorder=1)
     ax.fill_between(
-        [rag - STDS * rag_std, rag + STDS * rag_std], 1 - FULL, 1 + FULL, color="#F6D9C8",
-        zorder=1, lw=0, label="both of the paper's numbers hold",
-    )  # fmt: skip
+        [rag - STDS * rag_std, rag + STDS * rag_std],
+        1 - FULL,
+        1 + FULL,
+        color="#F6D9C8",
+        zorder=1,
+        lw=0,
+        label="both of the paper's numbers hold",
+    )
     if len(screened):
         points = ax.scatter(
-            screened["RAG"], screened["off_AUC_R"], c=screened["OddsRatio"], cmap="viridis",
-            s=17, alpha=0.8, linewidths=0, vmin=0.1, vmax=0.9, zorder=2,
+            screened["RAG"],
+            screened["off_AUC_R"],
+            c=screened["OddsRatio"],
+            cmap="viridis",
+            s=17,
+            alpha=0.8,
+            linewidths=0,
+            vmin=0.1,
+            vmax=0.9,
+            zorder=2,
             label=f"{len(screened)} screened settings",
-        )  # fmt: skip
+        )
         bar = figure.colorbar(points, ax=ax, pad=0.015, aspect=32, extend="both")
         bar.set_label(f"OddsRatio (the paper's {ODDS_RATIO:g})", fontsize=9.5)
         bar.ax.axhline(ODDS_RATIO, color="white", lw=1.6)
         bar.outline.set_visible(False)
     ax.errorbar(
-        rag, off, xerr=rag_std, yerr=off_std, fmt="*", ms=15, color=COLOURS["off@rep"],
-        mec="white", mew=0.8, elinewidth=1.3, zorder=5, label="the paper, ± std",
-    )  # fmt: skip
+        rag,
+        off,
+        xerr=rag_std,
+        yerr=off_std,
+        fmt="*",
+        ms=15,
+        color=COLOURS["off@rep"],
+        mec="white",
+        mew=0.8,
+        elinewidth=1.3,
+        zorder=5,
+        label="the paper, ± std",
+    )
     for name, frame in found.items():
         ax.plot(
-            mean_of(frame["RAG"]), mean_of(frame["off_AUC_R"]), MARKERS.get(name, "o"), ms=9.5,
-            mfc="white", mec="#111827", mew=1.7, zorder=6, ls="", label=f"{name}, trained",
-        )  # fmt: skip
+            mean_of(frame["RAG"]),
+            mean_of(frame["off_AUC_R"]),
+            MARKERS.get(name, "o"),
+            ms=9.5,
+            mfc="white",
+            mec="#111827",
+            mew=1.7,
+            zorder=6,
+            ls="",
+            label=f"{name}, trained",
+        )
     ax.set_yscale("log")
     ticks = [t for t in (0.5, 0.7, 1, 1.5, 2, 3, 4, 6, 10, 20) if _inside(ax, t)]
     ax.set_yticks(ticks, [f"{t:g}" for t in ticks])
@@ -85,8 +116,9 @@ def _theory(ax: Any, spread: pd.DataFrame) -> None:
     ax.axvline(ODDS_RATIO, color=_GREY, lw=1.2, ls=(0, (4, 3)))
     ax.set_xlim(theta.min(), theta.max())
     ax.set_ylim(1, 8)
-    ax.text(ODDS_RATIO + 0.008, 7.75, f"the paper's {ODDS_RATIO:g}", fontsize=9, color=_GREY,
-            va="top")  # fmt: skip
+    ax.text(
+        ODDS_RATIO + 0.008, 7.75, f"the paper's {ODDS_RATIO:g}", fontsize=9, color=_GREY, va="top"
+    )
     ax.text(0.19, 5.6, "above, Replay ignites", fontsize=9, color=COLOURS["RAPO"])
     ax.text(0.125, 2.35, "below, Exposure dies", fontsize=9, color=COLOURS["off@rep"])
     if open_.any():

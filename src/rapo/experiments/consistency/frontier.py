@@ -76,8 +76,10 @@ def extremes(frame: pd.DataFrame, questions: Sequence[Question] = QUESTIONS) -> 
         chosen = chosen[chosen[question.name].notna()]
         size = "largest" if question.largest else "smallest"
         row: dict[str, Any] = {
-            "asked": f"{size} {question.name}", "where": question.words(), "settings": len(chosen),
-        }  # fmt: skip
+            "asked": f"{size} {question.name}",
+            "where": question.words(),
+            "settings": len(chosen),
+        }
         if len(chosen):
             values = chosen[question.name].to_numpy(float)
             at = chosen.iloc[int(values.argmax() if question.largest else values.argmin())]
@@ -90,8 +92,10 @@ def extremes(frame: pd.DataFrame, questions: Sequence[Question] = QUESTIONS) -> 
 
 def printed(asked: pd.DataFrame) -> pd.DataFrame:
     """The answers with two digits, as pages show them."""
-    values = [f"{value:.2f}" if count else "none"
-              for value, count in zip(asked["value"], asked["settings"], strict=True)]  # fmt: skip
+    values = [
+        f"{value:.2f}" if count else "none"
+        for value, count in zip(asked["value"], asked["settings"], strict=True)
+    ]
     return asked[["asked", "where", "settings"]].assign(value=values)
 
 
@@ -157,7 +161,9 @@ def most_together(frame: pd.DataFrame, numbers: Sequence[Number] = SCREENED) -> 
     first = int(best["score"].to_numpy(float).argmin())
     at, row = best.iloc[first], rows.iloc[first]
     return Together(
-        len(best), str(at["log"]), str(at["key"]),
+        len(best),
+        str(at["log"]),
+        str(at["key"]),
         tuple(n.name for n in numbers if row[n.name]),
         tuple(n.name for n in numbers if not row[n.name]),
-    )  # fmt: skip
+    )

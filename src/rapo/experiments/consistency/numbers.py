@@ -59,9 +59,13 @@ SCREENED = (
     _bare(CONTAINMENT[1] / CONTAINMENT[0], "R_c_kept", "R_c kept"),
     _range(ACTIVITY_KEPT, "served", "served kept"),
     _range(ACTIVITY_KEPT, "outside", "outside kept"),
-    Number("correlation", "OddsRatio-RAG correlation", f"{ODDS_RAG_CORRELATION:.2f}",
-           lambda v: correlates(v, ODDS_RAG_CORRELATION)),
-)  # fmt: skip
+    Number(
+        "correlation",
+        "OddsRatio-RAG correlation",
+        f"{ODDS_RAG_CORRELATION:.2f}",
+        lambda v: correlates(v, ODDS_RAG_CORRELATION),
+    ),
+)
 """Those that a line of a screening log holds."""
 TRAINED = (
     *SCREENED,

@@ -30,8 +30,11 @@ def results(contents: Sequence[dict[str, Any]]) -> pd.DataFrame:
             flat |= {"policy": row["policy"], "kernel": row["kernel"]}
             for name in POOLED:
                 found = row["pooled"][name]
-                flat |= {name: found["ratio"], f"{name}_low": found["low"],
-                         f"{name}_high": found["high"]}  # fmt: skip
+                flat |= {
+                    name: found["ratio"],
+                    f"{name}_low": found["low"],
+                    f"{name}_high": found["high"],
+                }
             flat |= {(f"mean_{n}" if n in POOLED else n): row["means"][n] for n in MEANS}
             rows.append(flat | {"heavy_tailed": row["heavy_tailed"]})
     return pd.DataFrame(rows)
@@ -45,15 +48,29 @@ def networks(contents: Sequence[dict[str, Any]]) -> pd.DataFrame:
         plain = next(r for r in content["rows"] if r["kernel"] == "full, not fitted")
         rows.append(
             {
-                **{name: content[name] for name in
-                   ("network", "sensitive", "nodes", "edges", "v_sens", "components",
-                    "capped_edges")},
-                "regions": fit["count"], "spec": fit["spec"], "tau": fit["params"]["tau"],
-                "fit_odds": fit["odds"], "share": fit["share"], "reached": fit["reached"],
+                **{
+                    name: content[name]
+                    for name in (
+                        "network",
+                        "sensitive",
+                        "nodes",
+                        "edges",
+                        "v_sens",
+                        "components",
+                        "capped_edges",
+                    )
+                },
+                "regions": fit["count"],
+                "spec": fit["spec"],
+                "tau": fit["params"]["tau"],
+                "fit_odds": fit["odds"],
+                "share": fit["share"],
+                "reached": fit["reached"],
                 "share_not_fitted": plain["point"]["share"],
-                "load_seconds": content["load_seconds"], "fit_seconds": content["fit_seconds"],
+                "load_seconds": content["load_seconds"],
+                "fit_seconds": content["fit_seconds"],
             }
-        )  # fmt: skip
+        )
     return pd.DataFrame(rows)
 
 
@@ -85,9 +102,13 @@ def printed(table: pd.DataFrame) -> pd.DataFrame:
         }
         shown.append(
             {
-                "network": row["network"], "V_sens": row["sensitive"], "policy": row["policy"],
-                "kernel": row["kernel"], "OddsRatio": f"{row['OddsRatio']:.2f}", **cell,
+                "network": row["network"],
+                "V_sens": row["sensitive"],
+                "policy": row["policy"],
+                "kernel": row["kernel"],
+                "OddsRatio": f"{row['OddsRatio']:.2f}",
+                **cell,
                 "selectivity": "" if pd.isna(row["Selectivity"]) else f"{row['Selectivity']:.2f}",
             }
-        )  # fmt: skip
+        )
     return pd.DataFrame(shown)

@@ -49,9 +49,12 @@ def networks_from_words(
 def _short(title: str) -> str:
     """A column's title for a terminal of 80 columns."""
     for long, short in (
-        ("OddsRatio (calibrated)", "odds*"), ("SM_vs_P0", "SM / P0"), ("SM_R", "SM-R"),
-        ("ReturnKept", "return"), ("Selectivity", "select."),
-    ):  # fmt: skip
+        ("OddsRatio (calibrated)", "odds*"),
+        ("SM_vs_P0", "SM / P0"),
+        ("SM_R", "SM-R"),
+        ("ReturnKept", "return"),
+        ("Selectivity", "select."),
+    ):
         title = title.replace(long, short)
     return title
 
@@ -99,11 +102,14 @@ def run_networks(
         described.to_csv(out / "networks.csv", index=False, float_format="%.6g")
         (out / "summary.md").write_text(_summary(preset, table, described, verdicts), "utf-8")
         manifest = {
-            "preset": preset, "steps": size.steps, "episodes": size.episodes,
+            "preset": preset,
+            "steps": size.steps,
+            "episodes": size.episodes,
             "command": f"rapo reproduce networks --preset {preset}",
-            "left_out": [network.key for network in absent], "versions": versions(),
+            "left_out": [network.key for network in absent],
+            "versions": versions(),
             "graphs": {c["key"]: c["graph_hash"] for c in contents},
-        }  # fmt: skip
+        }
         (out / "manifest.json").write_text(json.dumps(manifest, indent=2) + "\n", "utf-8")
         figure, _ = plot_networks(table)
         figure.savefig(out / "networks.png", dpi=130)

@@ -42,8 +42,16 @@ def plot_networks(table: pd.DataFrame) -> tuple[Any, Any]:
                 low = [float(indexed.loc[(n, s), f"{metric}_low"]) for n, s, _ in names]
                 high = [float(indexed.loc[(n, s), f"{metric}_high"]) for n, s, _ in names]
                 ax.hlines(places + shift, low, high, color=colour, lw=1.4, alpha=0.6, zorder=2)
-            ax.scatter(values, places + shift, s=26, color=colour, marker=marker, label=words,
-                       zorder=3, linewidths=0)  # fmt: skip
+            ax.scatter(
+                values,
+                places + shift,
+                s=26,
+                color=colour,
+                marker=marker,
+                label=words,
+                zorder=3,
+                linewidths=0,
+            )
         ax.set_title(title, fontsize=10.5)
         ax.set_xlim(0, max(1.15, ax.get_xlim()[1]))
     axes[0].set_yticks(places, [label(*name) for name in names], fontsize=9)

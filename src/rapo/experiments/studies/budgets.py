@@ -17,10 +17,14 @@ def budgets(pieces: Sequence[Piece]) -> pd.DataFrame:
         training = piece.content.get("training") or {}
         for cost, paid in (training.get("budgets") or {}).items():
             rows.append(
-                {"method": piece.task.name, "graph_seed": piece.task.policy.config.graph_seed,
-                 "cost": cost, **{k: paid[k] for k in ("budget", "dual", "met")},
-                 "spent": paid["cost"]}
-            )  # fmt: skip
+                {
+                    "method": piece.task.name,
+                    "graph_seed": piece.task.policy.config.graph_seed,
+                    "cost": cost,
+                    **{k: paid[k] for k in ("budget", "dual", "met")},
+                    "spent": paid["cost"],
+                }
+            )
     return pd.DataFrame(rows)
 
 

@@ -47,5 +47,13 @@ def mark_phases(ax: Any, horizons: tuple[int, ...]) -> None:
     ax.axvspan(exposure, exposure + decay, color="#F2F3F5", zorder=0)
     places = (exposure / 2, exposure + decay / 2, exposure + decay + horizons[2] / 2)
     for place, name in zip(places, ("exposure", "washout", "replay"), strict=True):
-        ax.text(place, 1.01, name, transform=ax.get_xaxis_transform(), ha="center", va="bottom",
-                fontsize=9, color="#666666")  # fmt: skip
+        ax.text(
+            place,
+            1.01,
+            name,
+            transform=ax.get_xaxis_transform(),
+            ha="center",
+            va="bottom",
+            fontsize=9,
+            color="#666666",
+        )

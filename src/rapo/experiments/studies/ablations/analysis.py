@@ -60,12 +60,19 @@ def analyse(store: Store) -> Section:
         "probability. Noise: it is that much too large or too small, each half of the time.",
     ]
     figures = [
-        ("ablations", "Replay and return of every variant: mean, single graphs (ticks) and, from "
-         f"{FEW} graphs on, 95% intervals; the blue line is RAPO as it is, the dashed one 1",
-         overview_figure(parts, means)),
-        ("regions", "OddsRatio, RAG and return of RAPO trained with regions of each size; "
-         "ticks are single graphs", regions_figure(parts["regions"], means)),
-    ]  # fmt: skip
+        (
+            "ablations",
+            "Replay and return of every variant: mean, single graphs (ticks) and, from "
+            f"{FEW} graphs on, 95% intervals; the blue line is RAPO as it is, the dashed one 1",
+            overview_figure(parts, means),
+        ),
+        (
+            "regions",
+            "OddsRatio, RAG and return of RAPO trained with regions of each size; "
+            "ticks are single graphs",
+            regions_figure(parts["regions"], means),
+        ),
+    ]
     return Section(
         name="ablations",
         title="Ablations: forgetting, partial deployment, regions, wrong harm",

@@ -138,13 +138,19 @@ def _region_claims(part: Sequence[Variant], means: Means) -> list[Claim]:
 def _harm_claims(part: Sequence[Variant], means: Means, rapo: Any) -> list[Claim]:
     """What the discussion fears of biased and of noisy harm: the worst of each kind."""
     kinds = {
-        "misattributed": ("Misaligned attribution weakens suppression",
-                          "wrong regions lie in V_sens too, so their scars still stand in the way"),
-        "unreported": ("Harm that goes unreported weakens suppression",
-                       "reports that do arrive pass tau nevertheless"),
-        "noise": ("Noisy harm weakens suppression",
-                  "the trace averages noise over 1 / lambda steps, and tau lets its peaks pass"),
-    }  # fmt: skip
+        "misattributed": (
+            "Misaligned attribution weakens suppression",
+            "wrong regions lie in V_sens too, so their scars still stand in the way",
+        ),
+        "unreported": (
+            "Harm that goes unreported weakens suppression",
+            "reports that do arrive pass tau nevertheless",
+        ),
+        "noise": (
+            "Noisy harm weakens suppression",
+            "the trace averages noise over 1 / lambda steps, and tau lets its peaks pass",
+        ),
+    }
     claims = []
     for kind, (statement, otherwise) in kinds.items():
         these = [v for v in part if kind in v.name]

@@ -26,9 +26,15 @@ def overview_figure(parts: dict[str, list[Variant]], means: Means) -> Any:
     metrics = ("RAG", "OddsRatio", "ReplayRet")
     heights = [len(parts[name]) for name in shown]
     figure, axes = new_figure(
-        3, 3, width=11.5, height=1.9 + 0.33 * sum(heights), sharex="col", sharey="row",
-        squeeze=False, height_ratios=heights,
-    )  # fmt: skip
+        3,
+        3,
+        width=11.5,
+        height=1.9 + 0.33 * sum(heights),
+        sharex="col",
+        sharey="row",
+        squeeze=False,
+        height_ratios=heights,
+    )
     rapo = means[parts["scope"][0].tasks]
     for line, name, title in zip(axes, shown, titles, strict=True):
         order = parts[name][::-1]

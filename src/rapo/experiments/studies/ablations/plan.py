@@ -110,9 +110,11 @@ def harms(preset: Preset) -> list[Variant]:
 def variants(preset: Preset) -> dict[str, list[Variant]]:
     """All rows, by table."""
     return {
-        "decay": decays(preset), "scope": scopes(preset), "regions": regions(preset),
+        "decay": decays(preset),
+        "scope": scopes(preset),
+        "regions": regions(preset),
         "harm": harms(preset),
-    }  # fmt: skip
+    }
 
 
 def plan(preset: Preset) -> list[Evaluate]:

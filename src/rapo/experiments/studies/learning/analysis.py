@@ -14,8 +14,13 @@ from rapo.experiments.studies.section import Section, Store
 from rapo.rsd.statistics import by_unit
 
 COLUMNS = ("ReplayRet", "trace", "RAG", "AUC_R", "SM_R")
-_TITLES = {"ReplayRet": "ReplayRet", "trace": "trace", "RAG": "RAG", "AUC_R": "AUC-R",
-           "SM_R": "SM-R"}  # fmt: skip
+_TITLES = {
+    "ReplayRet": "ReplayRet",
+    "trace": "trace",
+    "RAG": "RAG",
+    "AUC_R": "AUC-R",
+    "SM_R": "SM-R",
+}
 
 
 def analyse(store: Store) -> Section:
@@ -35,9 +40,11 @@ def analyse(store: Store) -> Section:
     places = {who: place(units, who) for who in (RAPO, BLIND, GREEDY)}
     best = returns[list(DEFORMED)].mean().idxmax()
     table = pd.DataFrame(
-        [{"": name, **{title: with_interval(units[name][m]) for m, title in _TITLES.items()}}
-         for name in units]
-    )  # fmt: skip
+        [
+            {"": name, **{title: with_interval(units[name][m]) for m, title in _TITLES.items()}}
+            for name in units
+        ]
+    )
     against = pd.DataFrame(
         [
             {
@@ -73,13 +80,17 @@ def analyse(store: Store) -> Section:
         ],
         tables=[("Mean and 95% interval over graph means", table), ("Gains in return", against)],
         figures=[
-            ("learning", "Return against trace, means over graphs: left all rows, right those "
-             "under RAPO's kernel with what mixtures of constants attain (shaded: they attain "
-             "or beat it); up and to the left is better", plane_figure(units, DEFORMED)),
+            (
+                "learning",
+                "Return against trace, means over graphs: left all rows, right those "
+                "under RAPO's kernel with what mixtures of constants attain (shaded: they attain "
+                "or beat it); up and to the left is better",
+                plane_figure(units, DEFORMED),
+            ),
         ],
         claims=learning_claims(gained[RAPO, "each"], free, places[RAPO]),
         files={"learning": pd.DataFrame(flat)},
-    )  # fmt: skip
+    )
 
 
 def _units(frame: pd.DataFrame, base: float) -> pd.DataFrame:

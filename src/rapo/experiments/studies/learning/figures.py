@@ -47,8 +47,12 @@ def plane_figure(units: Mapping[str, pd.DataFrame], constants: Sequence[str]) ->
         wide, high = np.ptp(shown[:, 1]) or 0.1, np.ptp(shown[:, 0]) or 0.1
         right = shown[:, 1].max() + 0.28 * wide
         bottom = shown[:, 0].min() - 0.12 * high
-        outline = [(edge[0, 1], bottom), *((t, r) for r, t in edge), (right, edge[-1, 0]),
-                   (right, bottom)]  # fmt: skip
+        outline = [
+            (edge[0, 1], bottom),
+            *((t, r) for r, t in edge),
+            (right, edge[-1, 0]),
+            (right, bottom),
+        ]
         ax.fill(*zip(*outline, strict=True), color="#E5E7EB", lw=0, zorder=0)
         ax.plot(edge[:, 1], edge[:, 0], color=GREY, lw=1.2, zorder=1)
         for name in names:
@@ -59,10 +63,15 @@ def plane_figure(units: Mapping[str, pd.DataFrame], constants: Sequence[str]) ->
                 continue  # too close to each other to be named here
             fixed = name in constants
             ax.annotate(
-                name.removeprefix("deformed-"), (trace, score), color=colour, fontsize=9, zorder=4,
-                xytext=(7, -11) if fixed else (-6, 6), textcoords="offset points",
+                name.removeprefix("deformed-"),
+                (trace, score),
+                color=colour,
+                fontsize=9,
+                zorder=4,
+                xytext=(7, -11) if fixed else (-6, 6),
+                textcoords="offset points",
                 ha="left" if fixed else "right",
-            )  # fmt: skip
+            )
         ax.set_xlim(shown[:, 1].min() - 0.15 * wide, right)
         ax.set_ylim(bottom, shown[:, 0].max() + 0.15 * high)
         ax.set_xlabel("trace: mean sum of $G$ over the episode")

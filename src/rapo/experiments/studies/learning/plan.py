@@ -18,10 +18,14 @@ def rows(preset: Preset) -> dict[str, list[Evaluate]]:
 
     def constant(action: int) -> list[Evaluate]:
         return [
-            Evaluate(Constant(preset.config(RAPO, s), action), RAPO, episodes=preset.episodes,
-                     label=DEFORMED[action])
+            Evaluate(
+                Constant(preset.config(RAPO, s), action),
+                RAPO,
+                episodes=preset.episodes,
+                label=DEFORMED[action],
+            )
             for s in preset.graph_seeds
-        ]  # fmt: skip
+        ]
 
     greedy = [
         Evaluate(Greedy(preset.config(RAPO, s)), RAPO, episodes=preset.episodes, label=GREEDY)

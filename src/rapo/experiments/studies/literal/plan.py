@@ -19,11 +19,13 @@ def evaluations(preset: Preset, method: str) -> list[Evaluate]:
     }
     return [
         Evaluate(
-            Train(preset.config(method, seed, **changes)), method, episodes=preset.episodes,
+            Train(preset.config(method, seed, **changes)),
+            method,
+            episodes=preset.episodes,
             label=f"literal-{method}",
         )
         for seed in preset.literal_seeds
-    ]  # fmt: skip
+    ]
 
 
 def plan(preset: Preset) -> list[Evaluate]:

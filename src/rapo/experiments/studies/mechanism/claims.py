@@ -134,13 +134,16 @@ def _radius_claims(frames: Frames) -> list[Claim]:
         near = bare(float(values.mean()), number)
         claims.append(
             Claim(
-                "R2", f"R_c of {name}, in hops", f"{number:.1f}", with_interval(values, 1),
+                "R2",
+                f"R_c of {name}, in hops",
+                f"{number:.1f}",
+                with_interval(values, 1),
                 verdict(near),
                 f"{'within' if near else 'not within'} a fifth; it depends on graphs and on the "
                 "size of cascades, which the paper leaves open",
                 CALIBRATED,
             )
-        )  # fmt: skip
+        )
     return claims
 
 
@@ -149,9 +152,12 @@ def _shift_claims(of: Rows) -> list[Claim]:
     blind = [m for m in ("GE", "DR", "PM-RNN") if m in of]
     for who, why, kind in (
         (blind, "they see x alone, and their memory is reset", CONSTRUCTED),
-        ([m for m in (CONTROL,) if m in of], "it sees G and H, which RSD does not reset",
-         PREDICTED),
-    ):  # fmt: skip
+        (
+            [m for m in (CONTROL,) if m in of],
+            "it sees G and H, which RSD does not reset",
+            PREDICTED,
+        ),
+    ):
         if not who:
             continue
         small = all(of[m]["ASD"] <= SHIFTED for m in who)

@@ -187,9 +187,11 @@ def compounding(rapo: Sequence[Piece], twin: Sequence[Piece]) -> pd.DataFrame:
     mass, free, odds = (
         in_phase(pooled(pieces, name), horizons, REPLAY)
         for pieces, name in (
-            (rapo, "sensitive_mass"), (twin, "sensitive_mass"), (rapo, "odds_ratio"),
+            (rapo, "sensitive_mass"),
+            (twin, "sensitive_mass"),
+            (rapo, "odds_ratio"),
         )
-    )  # fmt: skip
+    )
     psi = float(odds["mean"].mean())
     steps = [np.arange(a, b) for a, b in zip(mass["step"], mass["end"], strict=True)]
     return pd.DataFrame(

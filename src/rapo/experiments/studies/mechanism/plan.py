@@ -17,11 +17,13 @@ def repeated(preset: Preset) -> list[Evaluate]:
         return []
     return [
         Evaluate(
-            preset.policy(RAPO, seed), RAPO, episodes=REPEATS * preset.episodes,
+            preset.policy(RAPO, seed),
+            RAPO,
+            episodes=REPEATS * preset.episodes,
             label="RAPO-repeated",
         )
         for seed in preset.graph_seeds
-    ]  # fmt: skip
+    ]
 
 
 def plan(preset: Preset) -> list[Evaluate]:

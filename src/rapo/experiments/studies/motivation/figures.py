@@ -68,14 +68,21 @@ def course_figure(runs: Runs, controller: Throttle) -> Any:
         mark_phases(ax, horizons)
     for level, word in zip(controller.levels, ("moderate", "conservative"), strict=True):
         bottom.axhline(level, color="#9AA0A8", lw=0.9, zorder=1)
-        bottom.text(sum(horizons) * 1.008, level, f"{word} above", va="center", fontsize=8.5,
-                    color="#555B66")  # fmt: skip
+        bottom.text(
+            sum(horizons) * 1.008,
+            level,
+            f"{word} above",
+            va="center",
+            fontsize=8.5,
+            color="#555B66",
+        )
     top.set_ylabel("reach |A| (nodes)")
     bottom.set_ylabel("penalty p")
     bottom.set_xlabel("step")
     top.set_title("Under P0 the cascade returns; behind scars it does not", fontsize=11.5, pad=20)
-    bottom.set_title("The penalty throttles while harm arrives and is forgotten by Replay",
-                     fontsize=11.5, pad=20)  # fmt: skip
+    bottom.set_title(
+        "The penalty throttles while harm arrives and is forgotten by Replay", fontsize=11.5, pad=20
+    )
     for ax in (top, bottom):
         ax.legend(frameon=False, fontsize=9, loc="upper center", ncols=3)
         low, high = ax.get_ylim()

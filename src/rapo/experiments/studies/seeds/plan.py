@@ -14,12 +14,13 @@ def evaluations(preset: Preset, method: str) -> dict[tuple[int, int], Evaluate]:
     """By graph and start."""
     return {
         (seed, start): Evaluate(
-            Train(preset.config(method, seed, seed=seed + APART * start)), method,
+            Train(preset.config(method, seed, seed=seed + APART * start)),
+            method,
             episodes=preset.episodes,
         )
         for seed in preset.spread_seeds
         for start in range(preset.starts)
-    }  # fmt: skip
+    }
 
 
 def plan(preset: Preset) -> list[Evaluate]:

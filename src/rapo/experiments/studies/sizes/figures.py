@@ -24,13 +24,23 @@ def sizes_figure(found: dict[int, dict[str, MeanInterval]]) -> Any:
     )
     for ax, name, (title, label, ends) in zip(axes, ("reduction", "utility"), panels, strict=True):
         ax.axhspan(*ends, color="#D9E8F3", zorder=0, lw=0)
-        ax.text(0.99, ends[0], "paper", transform=ax.get_yaxis_transform(), ha="right", va="bottom",
-                fontsize=9, color="#5B7A94")  # fmt: skip
+        ax.text(
+            0.99,
+            ends[0],
+            "paper",
+            transform=ax.get_yaxis_transform(),
+            ha="right",
+            va="bottom",
+            fontsize=9,
+            color="#5B7A94",
+        )
         _line(ax, sizes, [row[name] for row in found.values()], COLOURS["RAPO"], "RAPO", "o")
         if name == "reduction":
             still = [row["RAG_PM-ST"] for row in found.values()]
-            gone = [MeanInterval(1 - t.mean, t.std, 1 - t.high, 1 - t.low, t.n, t.undefined)
-                    for t in still]  # fmt: skip
+            gone = [
+                MeanInterval(1 - t.mean, t.std, 1 - t.high, 1 - t.low, t.n, t.undefined)
+                for t in still
+            ]
             _line(ax, sizes, gone, COLOURS["PM-ST"], "PM-ST", "s")
             ax.axhline(0, color="#CBD0D6", lw=0.9, ls=(0, (4, 3)), zorder=1)
             ax.legend(frameon=False, fontsize=9, loc="best")
@@ -55,6 +65,15 @@ def _line(
         [[t.mean - t.low, t.high - t.mean] if t.n >= FEW else [0.0, 0.0] for t in intervals]
     )
     ax.errorbar(
-        x, mean, half.T, color=colour, marker=marker, ms=5.5, lw=1.6, elinewidth=1.3,
-        capsize=2.5, label=label, zorder=3,
-    )  # fmt: skip
+        x,
+        mean,
+        half.T,
+        color=colour,
+        marker=marker,
+        ms=5.5,
+        lw=1.6,
+        elinewidth=1.3,
+        capsize=2.5,
+        label=label,
+        zorder=3,
+    )

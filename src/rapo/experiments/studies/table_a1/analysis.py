@@ -77,19 +77,41 @@ def _claims(frame: pd.DataFrame, work: float) -> list[Claim]:
     kept, gain = means["Shield"]["ReplayRet"], means["Shield"]["RAG"]
     tolerance = allowance(SHIELD_UTILITY, "ReplayRet")
     return [
-        Claim("R1", "SS replays like the other stationary baselines", "similar to DR, RAG ≈ 1",
-              with_interval(means["SS"]["RAG"]), verdict(full_replay(list(static.values()))),
-              f"Theorem 1; furthest from 1 is {TITLES[worst]} {static[worst]:.2f}", CONSTRUCTED),
-        Claim("R5", "The fixed-threshold Shield keeps little utility",
-              f"{SHIELD_UTILITY:.2f} of GE's return", with_interval(kept),
-              verdict(bare(float(kept.mean()), SHIELD_UTILITY, "ReplayRet")),
-              "the paper gives no threshold; ours is half of the aggressive policy's mass. One of "
-              f"RAPO's stds, {tolerance:.2f}, is allowed", PREDICTED),
-        Claim("R5", "The Shield suppresses replay somewhat", "moderate suppression",
-              f"RAG {with_interval(gain)}", verdict(side(float(gain.mean())) == "suppressed"),
-              "a shield that looks at the present state alone is memoryless under P0: Theorem 1",
-              CONSTRUCTED),
-        Claim("R5", "The Shield needs online simulation", "substantial",
-              f"{work:,.0f} simulated transitions per environment step, RAPO none",
-              verdict(work > 100), "16 rollouts x 100 steps x 3 actions", CONSTRUCTED),
-    ]  # fmt: skip
+        Claim(
+            "R1",
+            "SS replays like the other stationary baselines",
+            "similar to DR, RAG ≈ 1",
+            with_interval(means["SS"]["RAG"]),
+            verdict(full_replay(list(static.values()))),
+            f"Theorem 1; furthest from 1 is {TITLES[worst]} {static[worst]:.2f}",
+            CONSTRUCTED,
+        ),
+        Claim(
+            "R5",
+            "The fixed-threshold Shield keeps little utility",
+            f"{SHIELD_UTILITY:.2f} of GE's return",
+            with_interval(kept),
+            verdict(bare(float(kept.mean()), SHIELD_UTILITY, "ReplayRet")),
+            "the paper gives no threshold; ours is half of the aggressive policy's mass. One of "
+            f"RAPO's stds, {tolerance:.2f}, is allowed",
+            PREDICTED,
+        ),
+        Claim(
+            "R5",
+            "The Shield suppresses replay somewhat",
+            "moderate suppression",
+            f"RAG {with_interval(gain)}",
+            verdict(side(float(gain.mean())) == "suppressed"),
+            "a shield that looks at the present state alone is memoryless under P0: Theorem 1",
+            CONSTRUCTED,
+        ),
+        Claim(
+            "R5",
+            "The Shield needs online simulation",
+            "substantial",
+            f"{work:,.0f} simulated transitions per environment step, RAPO none",
+            verdict(work > 100),
+            "16 rollouts x 100 steps x 3 actions",
+            CONSTRUCTED,
+        ),
+    ]

@@ -156,13 +156,17 @@ def _odds_claims(points: Sequence[Point], means: Means) -> list[Claim]:
 
 def _dominance(groups: Groups, means: Means) -> list[Claim]:
     """Whether some method without deformation beats a point of RAPO in both respects."""
-    ours = {p.name: (mean_of(means[p.tasks]["RAG"]), mean_of(means[p.tasks]["ReplayRet"]))
-            for p in groups["RAPO"]}  # fmt: skip
+    ours = {
+        p.name: (mean_of(means[p.tasks]["RAG"]), mean_of(means[p.tasks]["ReplayRet"]))
+        for p in groups["RAPO"]
+    }
     others = {
-        f"Shield {p.name}" if p.group == "Shield" else p.name:
-        (mean_of(means[p.tasks]["RAG"]), mean_of(means[p.tasks]["ReplayRet"]))
+        f"Shield {p.name}" if p.group == "Shield" else p.name: (
+            mean_of(means[p.tasks]["RAG"]),
+            mean_of(means[p.tasks]["ReplayRet"]),
+        )
         for p in (*groups["baselines"], *groups["Shield"])
-    }  # fmt: skip
+    }
     if not others:
         return []
     beaten = {

@@ -81,11 +81,13 @@ def checks(preset: Preset) -> list[tuple[FieldParams, Point, Point]]:
     for p in values:
         name = " ".join(f"{k} {v:g}" for k, v in changes_of(p, own)) or "default"
         trained = retrained(preset, params=p)
-        pairs.append((
-            p,
-            Point("RAPO", name, under(preset, p, preset.retrain_seeds), p),
-            Point("retrained", name, trained, p),
-        ))  # fmt: skip
+        pairs.append(
+            (
+                p,
+                Point("RAPO", name, under(preset, p, preset.retrain_seeds), p),
+                Point("retrained", name, trained, p),
+            )
+        )
     return pairs
 
 
