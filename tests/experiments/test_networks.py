@@ -12,7 +12,7 @@ from rapo.experiments.networks import analysis
 from rapo.experiments.networks.catalogue import NETWORKS
 from rapo.experiments.networks.command import run_networks
 from rapo.experiments.networks.figure import plot_networks
-from rapo.experiments.networks.plan import SIZES, Measure
+from rapo.experiments.networks.plan import PAPER, SIZES, Measure
 
 DATA = Path(__file__).parents[2].parent / "shared" / "data"
 
@@ -83,6 +83,17 @@ def test_a_second_run_goes_on_with_what_is_there(made, monkeypatch):
     pd.testing.assert_frame_equal(
         run_networks("smoke", str(out), data=str(out / "nowhere")), verdicts
     )
+
+
+RESULTS = Path(__file__).parents[2] / "results" / "networks"
+
+
+@pytest.mark.skipif(not (RESULTS / "pieces").exists(), reason="a source without results")
+def test_the_committed_tables_come_from_the_committed_pieces(tmp_path):
+    contents = [Measure(network, PAPER, RESULTS).read(RESULTS) for network in NETWORKS]
+    for name, table in (("results", analysis.results), ("networks", analysis.networks)):
+        table(contents).to_csv(tmp_path / "table.csv", index=False, float_format="%.6g")
+        assert (tmp_path / "table.csv").read_bytes() == (RESULTS / f"{name}.csv").read_bytes()
 
 
 def test_a_damaged_piece_is_named(made, tmp_path):
