@@ -79,12 +79,11 @@ class Cascade:
         backend: str = "auto",
         threads: int = 1,
     ) -> None:
-        self.graph = graph
+        self.graph = given.need_kind("graph", graph, Graph)
         self.episodes = whole_number("episodes", episodes, 1)
         self.threads = whole_number("threads", threads, 1)
-        self.setting = Setting.default() if setting is None else setting
-        given.need_kind("graph", graph, Graph)
-        given.need_kind("setting", self.setting, Setting)
+        chosen = Setting.default() if setting is None else setting
+        self.setting = given.need_kind("setting", chosen, Setting)
         self.params = given.params_of(self.setting.params if params is None else params)
         self.scope = Scope.parse(deformation)
         self.regions = make_regions(

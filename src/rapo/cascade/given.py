@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -16,23 +16,24 @@ SMALLEST_PSI_MIN = 1e-30
 """Lower bounds of psi below this would leave the normal range of float32."""
 
 Whole = npt.NDArray[np.int64]
+Kind = TypeVar("Kind")
 
 
-def need_kind(name: str, value: object, wanted: type) -> None:
-    """Refuse what is not of the class."""
+def need_kind(name: str, value: object, wanted: type[Kind]) -> Kind:
+    """The value, if it is of the class."""
     if not isinstance(value, wanted):
         raise ValueError(f"{name} must be a {wanted.__name__}, got {value!r}")
+    return value
 
 
 def params_of(params: object) -> FieldParams:
     """Constants of the fields that single precision can hold."""
-    need_kind("params", params, FieldParams)
-    assert isinstance(params, FieldParams)
-    if params.psi_min < SMALLEST_PSI_MIN:
+    found = need_kind("params", params, FieldParams)
+    if found.psi_min < SMALLEST_PSI_MIN:
         raise ValueError(
-            f"psi_min must be >= {SMALLEST_PSI_MIN:g} in single precision, got {params.psi_min}"
+            f"psi_min must be >= {SMALLEST_PSI_MIN:g} in single precision, got {found.psi_min}"
         )
-    return params
+    return found
 
 
 def phases_of(deform_phases: object) -> list[bool]:
