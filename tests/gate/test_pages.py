@@ -103,7 +103,7 @@ def test_every_page_keeps_the_policy_and_escapes_what_users_wrote(gate, client):
 def test_the_overview_has_the_numbers(gate, client):
     seen, page = gate.read(audit.overview), client.get("/").text
     assert f"{seen['regions_gated']} of {seen['regions']} regions" in page
-    assert f"{seen['gating']:.3f}" in page
+    assert f"{100 * seen['gating']:.1f} %" in page
     for words in ("Fresh", "Shadow mode" if seen["mode"] == "shadow" else "Enforcing", "RAG"):
         assert words in page
     assert page.count("<figure") == 6
