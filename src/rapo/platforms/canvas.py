@@ -42,7 +42,8 @@ class Canvas:
         if bare:
             self.ax.set_axis_off()
         above = axes[1] + axes[3]
-        self._title = self.figure.text(axes[0], (1 + above) / 2 - 0.01, "", color=INK, fontsize=14)
+        left, up = max(axes[0], 0.025), (1 + above) / 2 - 0.01
+        self._title = self.figure.text(left, up, "", color=INK, fontsize=14)
 
     def legend(self, handles: Sequence[Any]) -> None:
         """What things mean, in one line below."""

@@ -13,7 +13,7 @@ from rapo.platforms.batch import BatchPlatform
 from rapo.platforms.data import settled
 from rapo.platforms.memory import RegionMemory
 from rapo.platforms.proposal import Array, Candidates, Harmed, State
-from rapo.platforms.routing.damping import DampedLinks
+from rapo.platforms.routing.damping import damped
 from rapo.platforms.routing.demand import demand_of
 from rapo.platforms.routing.kernel import (
     CLOCK,
@@ -83,7 +83,7 @@ class Routing(BatchPlatform):
             **{"delay": s.delay, "saturation": s.saturation, **options},
         )  # fmt: skip
         if kernel == "damping" and isinstance(self.memory, RegionMemory):
-            self.memory = DampedLinks(self.memory, s)
+            self.memory = damped(self.memory, s)
         shape = episodes, s.flows, s.paths, self.demand.links.shape[2]
         self._where = np.full(shape, -1, np.int32)  # a function of the state; new pages are slow
         self._picture: Any = None

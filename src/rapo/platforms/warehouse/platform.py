@@ -27,7 +27,7 @@ from rapo.platforms.warehouse.kernel import (
     offer,
     watch,
 )
-from rapo.platforms.warehouse.lockout import LockedZones
+from rapo.platforms.warehouse.lockout import locked_out
 from rapo.platforms.warehouse.orders import orders_of
 from rapo.platforms.warehouse.setting import Setting
 
@@ -83,7 +83,7 @@ class Warehouse(BatchPlatform):
             **{"delay": s.delay, "saturation": s.saturation, **options},
         )  # fmt: skip
         if kernel == "lockout" and isinstance(self.memory, RegionMemory):
-            self.memory = LockedZones(self.memory, s.timer)
+            self.memory = locked_out(self.memory, s.timer)
         self._rates = np.array(s.dispatch)
         # Room for functions of the state, kept since new pages are slow.
         self._where = np.full((episodes, s.robots, s.routes, o.zones.shape[2]), -1, np.int32)
