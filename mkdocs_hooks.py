@@ -106,6 +106,8 @@ def on_files(files: Files, config: Any) -> Files:
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
     """Turn links by the repository's paths into links by the site's; folders become words."""
     uri = page.file.src_uri
+    if uri == "index.md":
+        page.meta["hide"] = ["navigation"]  # a column with one entry
     here = posixpath.dirname(at_repository(uri))
 
     def turned(match: re.Match[str]) -> str:

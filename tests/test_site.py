@@ -28,6 +28,7 @@ class Page:
 
     def __init__(self, uri):
         self.file = type("File", (), {"src_uri": uri})
+        self.meta = {}
 
 
 @pytest.mark.parametrize(
@@ -35,7 +36,11 @@ class Page:
     [
         ("index.md", "[x](docs/faq.md)", "[x](faq.md)"),
         ("index.md", "![x](docs/images/replay.png)", "![x](images/replay.png)"),
-        ("index.md", "[x](docs/notebooks/what-replay-is.ipynb)", "[x](notebooks/what-replay-is.md)"),
+        (
+            "index.md",
+            "[x](docs/notebooks/what-replay-is.ipynb)",
+            "[x](notebooks/what-replay-is.md)",
+        ),
         ("faq.md", "[x](../README.md#ten-lines)", "[x](index.md#ten-lines)"),
         ("gate/deploy.md", "[`deploy/`](../../deploy)", "`deploy/`"),
         ("suite.md", "[x](../src/rapo/cli/options.py)", "[x](repo/src/rapo/cli/options.py)"),

@@ -31,6 +31,12 @@ Begin with:
   rapo docs                                    the manual, without a network
 """
 
+
+def _for_instance(*examples: str) -> str | None:
+    """Lines at the end of a command's help, kept as they are."""
+    return "\n  ".join(["\b\nFor instance:", *examples]) if examples else None
+
+
 app = typer.Typer(
     help="Regret-Aware Policy Optimization and the Replay Suppression Diagnostic: does a system "
     "repeat what harmed it, and a memory in the environment that stops it.",
@@ -40,25 +46,45 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-for _command, _short in (
-    (demo, "Show replay in a minute: a table and a picture."),
-    (graph, "Turn an edge list into a graph, or describe one."),
-    (rsd, "Does a policy replay? Run the diagnostic."),
-    (report, "Put saved results of rsd on one HTML page."),
-    (train, "Train a method of the paper, or constrained PPO."),
+for _command, _short, _examples in (
+    (demo, "Show replay in a minute: a table and a picture.", ()),
+    (graph, "Turn an edge list into a graph, or describe one.", ()),
+    (
+        rsd,
+        "Does a policy replay? Run the diagnostic.",
+        (
+            "rapo rsd aggressive --nodes 100 --deformation off",
+            "rapo rsd aggressive --graph net.npz --against-p0",
+            "rapo rsd runs/RAPO/checkpoint.pt --out found/RAPO",
+        ),
+    ),
+    (
+        report,
+        "Put saved results of rsd on one HTML page.",
+        ("rapo report found/RAPO found/GE --out compared.html",),
+    ),
+    (train, "Train a method of the paper, or constrained PPO.", ()),
 ):
-    app.command(short_help=_short)(_command)
+    app.command(short_help=_short, epilog=_for_instance(*_examples))(_command)
 for _group, _short in (
     (suite, "One scorecard on every platform: suite run, suite report."),
     (gate, "Harm memory in front of a real platform: init, serve, ..."),
 ):
     app.command(short_help=_short, add_help_option=False, context_settings=PASSED_ON)(_group)
-for _command, _short in (
-    (reproduce, "The paper's experiments, its numbers beside ours."),
-    (calibrate, "Choose what the paper leaves open (hours)."),
-    (docs, "Read the manual in the terminal."),
+for _command, _short, _examples in (
+    (
+        reproduce,
+        "The paper's experiments, its numbers beside ours.",
+        ("rapo reproduce all --preset smoke", "rapo reproduce table1,mechanism --preset quick"),
+    ),
+    (calibrate, "Choose what the paper leaves open (hours).", ()),
+    (
+        docs,
+        "Read the manual in the terminal.",
+        ("rapo docs faq", "rapo docs your-network | less -R"),
+    ),
 ):
-    app.command(short_help=_short)(_command)
+    app.command(short_help=_short, epilog=_for_instance(*_examples))(_command)
 app.command(short_help="Run the benchmarks of a source checkout.", context_settings=EXTRA_WORDS)(
     bench
 )

@@ -39,10 +39,7 @@ def docs(
         str | None, typer.Argument(help="A page, such as faq; default: list them all.")
     ] = None,
 ) -> None:
-    """Read the manual in the terminal; without a page, list what there is.
-
-    For instance: rapo docs your-network | less -R
-    """
+    """Read the manual in the terminal; without a page, list what there is."""
     from rich.console import Console
     from rich.markdown import Markdown
 
