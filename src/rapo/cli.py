@@ -467,6 +467,14 @@ def suite(context: typer.Context) -> None:
 
 
 @app.command(add_help_option=False, context_settings=_PASSED_ON)
+def lab(context: typer.Context) -> None:
+    """A page on this machine that answers while constants are moved."""
+    from rapo.lab.command import app as commands
+
+    raise typer.Exit(commands(context.args, prog_name="rapo lab", standalone_mode=False) or 0)
+
+
+@app.command(add_help_option=False, context_settings=_PASSED_ON)
 def gate(context: typer.Context) -> None:
     """Harm memory in front of a real platform: rapo gate --help lists its commands."""
     from rapo.gate.cli import app as commands  # loaded when asked for: `rapo --help` stays fast
