@@ -6,7 +6,7 @@ const CONSTANTS = [
   ["w_H", "w_H", 0, 8, false, "weight of the scar H in psi"],
   ["eta", "η eta", 0.001, 1, true, "growth of a scar per unit of trace above tau"],
   ["tau", "τ tau", 0.0001, 3, true, "trace above which a scar grows"],
-  ["lam", "λ lambda", 0.005, 1, true, "decay of the trace per step"],
+  ["lam", "λ lam", 0.005, 1, true, "decay of the trace per step"],
   ["psi_min", "ψ_min", 0.01, 1, true, "lower bound of psi"],
   ["delta", "δ delta", 0.95, 1, false, "what is left of a scar after a step; 1 is for ever"],
 ];
@@ -137,11 +137,11 @@ export class Controls {
     const first = { episodes: 40, seed: 0, stimulus: 0, coupled: false, shown: 0, ...words.draws };
     this.add(box, "stimulus", "Stimulus", select("stimulus", [["0", "drawn"]]));
     this.add(box, "episodes", "Episodes", number("episodes", first.episodes, 2, this.limits.episodes, 1));
-    this.add(box, "seed", "First seed", number("seed", first.seed, 0, 2147483647, 1));
+    this.add(box, "seed", "Seed", number("seed", first.seed, 0, 2147483647, 1));
     const coupled = document.createElement("input");
     Object.assign(coupled, { type: "checkbox", id: "coupled", checked: first.coupled });
     this.add(box, "coupled", "Coupled", coupled, undefined, "Replay reuses the draws of Exposure: under P0 it repeats it exactly");
-    this.add(box, "shown", "Film of", number("shown", first.shown, 0, undefined, 1), "number of the episode, from 0");
+    this.add(box, "shown", "Film of", number("shown", first.shown, 0, undefined, 1), "episode, counted from 0");
     for (const name of ["stimulus", "episodes", "seed", "coupled", "shown"]) {
       this.input(name).addEventListener("change", () => this.moved(name === "shown" ? "shown" : "draws"));
     }
