@@ -22,6 +22,7 @@ from rapo.lab.choice import (
 )
 from rapo.lab.code import as_command, as_python
 from rapo.lab.film import film_of
+from rapo.lab.gif import gif_of
 from rapo.lab.numbers import CURVES, Answer, Check, answer
 from rapo.lab.packing import as_json, pack
 from rapo.lab.scenes import scene_of
@@ -149,7 +150,11 @@ class Desk:
 
     def gif(self, given: Any) -> Reply:
         """The shown episode of both sides as a GIF."""
-        raise ControlError("gif", "films need rapo watch, which is not there")
+
+        def job(check: Check) -> Reply:
+            return gif_of(*_choice(given), check), "image/gif"
+
+        return self._work.run("gif", job)
 
 
 def _told(found: Answer, draws: Draws) -> dict[str, Any]:

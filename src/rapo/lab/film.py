@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from rapo.cascade.setting import DECAY
 from rapo.envs.stage import VectorStage
 from rapo.lab.choice import Draws, Side
 from rapo.lab.numbers import Check
 from rapo.lab.policies import find_policy
 from rapo.lab.scenes import Walkers
 from rapo.lab.sources import GraphSource, Source
+from rapo.rsd.episodes import walk
 from rapo.rsd.policy import Watcher, as_actor
 from rapo.rsd.stage import checked_stimuli
 
@@ -63,13 +63,7 @@ def film_of(source: Source, side: Side, draws: Draws, check: Check) -> Film:
     fields: list[tuple[Array, Array]] = []
     t = 0
     for phase, span in enumerate(env.horizons):
-        x = stage.begin(phase)
-        if phase != DECAY:
-            actor.reset(1, 0)
-        check()
-        for step in range(span):
-            actions, _ = actor.act(x, stage.draws(step))
-            x, _, _ = stage.step(actions)
+        for _ in walk(stage, actor, phase, span, env.single_action_space, lambda _: check()):
             notes.note()
             t += 1
             if t % every == 0:

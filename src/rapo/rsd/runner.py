@@ -88,7 +88,7 @@ def evaluate(
         if asked[name] and not (place.chooses or hasattr(place.base, "set_deformation")):
             kind = type(place.base).__name__
             raise ValueError(f"{name} needs {kind}.set_deformation(on), see ReplayEnv")
-    spans = _checked_horizons(place.horizons if horizons is None else horizons)
+    spans = checked_horizons(place.horizons if horizons is None else horizons)
     known = int(place.base.stimuli)
     chosen = checked_stimuli(stimuli, episodes, known)
     space = place.action_space
@@ -97,7 +97,7 @@ def evaluate(
     twin = other = None
     probe = (*spans[:2], min(WINDOW, spans[REPLAY]))
     stages = place.stages(episodes, seed, chosen, spans, **runs)
-    _let_watch(actor, stages, place, policy)
+    let_watch(actor, stages, place, policy)
     with _bar(progress, _steps(spans, probe, place, asked) * len(stages)) as tick:
         parts = [run_phases(stage, actor, spans, space, tick, keep=selectivity) for stage in stages]
         # A copy of a watcher takes over: its counts of compute stay those of the diagnostic.
@@ -110,7 +110,7 @@ def evaluate(
             ])  # fmt: skip
         if against_P0:
             nominal = place.stages(episodes, seed, chosen, spans, **runs, P0=True)
-            _let_watch(actor, nominal, place, policy)
+            let_watch(actor, nominal, place, policy)
             twin = _together([run_replay(s, actor, spans, space, tick) for s in nominal])
     graph = stages[0].graph
     manifest = {
@@ -125,7 +125,7 @@ def evaluate(
     return joined(parts, spans, seed, gamma, graph, manifest, twin=twin, other=other)
 
 
-def _let_watch(actor: Any, stages: Sequence[Stage], place: Place, policy: Any) -> None:
+def let_watch(actor: Any, stages: Sequence[Stage], place: Place, policy: Any) -> None:
     """Show an actor that watches the environment the one it acts in."""
     if not isinstance(actor, Watcher):
         return
@@ -158,7 +158,8 @@ def _steps(
     return whole
 
 
-def _checked_horizons(horizons: Any) -> tuple[int, int, int]:
+def checked_horizons(horizons: Any) -> tuple[int, int, int]:
+    """Three whole numbers of steps, each at least 1."""
     try:
         exposure, decay, replay = (whole_number("a horizon", h, 1) for h in horizons)
     except (TypeError, ValueError):
