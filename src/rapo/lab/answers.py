@@ -47,6 +47,10 @@ class Desk:
         self._words = dict(words or {})
         self._work = Work()
 
+    def close(self) -> None:
+        """End what runs."""
+        self._work.close()
+
     def start(self, given: Any) -> Reply:
         """What the page needs to know before anything else."""
         about = {
@@ -84,7 +88,7 @@ class Desk:
         def job(check: Check) -> Reply:
             source, sides, draws = _choice(given)
             head: dict[str, Any] = {"sides": []}
-            arrays = {}
+            arrays: dict[str, Any] = {}
             for name, side in zip("ab", sides, strict=True):
                 found = answer(source, side, draws, check)
                 head["sides"].append(_told(found, draws))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from typing import Any, TypeVar
 
 from rapo.core.deformation import Scope
@@ -99,7 +100,7 @@ class Side:
         constants = _mapping("params", words.get("params", {}), set(CONSTANTS))
         params = before
         for name, value in constants.items():
-            params = blamed(name, lambda p=params, n=name, v=value: replace(p, **{n: v}))  # type: ignore[misc]
+            params = blamed(name, partial(replace, params, **{name: value}))
         texts = {}
         for name, default in (("regions", ""), ("scope", "full"), ("policy", "aggressive")):
             text = words.get(name, default)

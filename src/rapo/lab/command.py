@@ -7,6 +7,7 @@ import signal
 import socket
 import sys
 import webbrowser
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -153,15 +154,21 @@ def serve(place: Place, words: dict[str, Any], port: int, *, open_browser: bool)
             made.app, log_level="critical", access_log=False, server_header=False, ws="none",
             lifespan="off", limit_concurrency=32, timeout_graceful_shutdown=1,
         )  # fmt: skip
-        # Its terminal closed, it ends: also where a parent process ignores the signal.
-        signal.signal(signal.SIGHUP, signal.SIG_DFL)
-        try:
-            uvicorn.Server(config).run(sockets=[listener])
-        except KeyboardInterrupt:
-            pass
-        finally:
-            made.close()
-    typer.echo("rapo lab has ended")
+        # Its terminal closed, it ends, also where a parent process ignores the signal; and no
+        # signal ends it before what was uploaded is gone.
+        for number in (signal.SIGHUP, signal.SIGTERM):
+            signal.signal(number, _interrupt)
+        with suppress(KeyboardInterrupt):
+            try:
+                uvicorn.Server(config).run(sockets=[listener])
+            finally:
+                made.close()
+    with suppress(OSError):  # there may be no terminal any more
+        typer.echo("rapo lab has ended")
+
+
+def _interrupt(number: int, frame: Any) -> None:
+    raise KeyboardInterrupt
 
 
 def _listening(port: int) -> socket.socket:

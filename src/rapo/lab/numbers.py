@@ -91,21 +91,21 @@ def answer(source: Source, side: Side, draws: Draws, check: Check) -> Answer:
             lambda: evaluate(env, actor, against_P0=True, selectivity=True, **draws.options),
         )
     made = Answer(result, source.point(env), int(np.shape(env.engine.G)[1]))
-    return _kept(_RESULTS, key, made)
+    _keep(_RESULTS, key, made)
+    return made
 
 
 def _nominal(key: Any, env: Any, action: int, draws: Draws, check: Check) -> Traces:
     """The `P0` twin's Replay: a slider that moves a constant does not move it."""
     if key not in _NOMINAL:
-        _kept(_NOMINAL, key, nominal_replay(env, action, draws, check))
+        _keep(_NOMINAL, key, nominal_replay(env, action, draws, check))
     return _NOMINAL[key]
 
 
-def _kept(store: OrderedDict[Any, Any], key: Any, value: Any) -> Any:
+def _keep(store: OrderedDict[Any, Any], key: Any, value: Any) -> None:
     store[key] = value
     while len(store) > _KEPT:
         store.popitem(last=False)
-    return value
 
 
 class Stoppable:

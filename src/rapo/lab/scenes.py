@@ -102,7 +102,8 @@ class Walkers:
         state = engine.state
         if isinstance(engine, Feed):
             item = state["item"][0]
-            return np.where(item[:, None] >= 0, self._places[item], AWAY).astype(np.uint16)
+            spot = self._places[item]
+            return np.where(item[:, None] >= 0, spot, AWAY).astype(np.uint16)
         if isinstance(engine, Warehouse):
             row, route, step = (state[name][0] for name in ("row", "route", "at"))
             cell = engine.orders.cells[row, route, step]
@@ -120,7 +121,7 @@ class Walkers:
     def load(self, engine: Any) -> Array:
         """(R,) uint16 flows on links; nothing elsewhere, where dots tell."""
         if isinstance(engine, Routing):
-            return np.minimum(engine.state["load"][0], AWAY).astype(np.uint16)
+            return np.asarray(np.minimum(engine.state["load"][0], AWAY), np.uint16)
         return np.zeros(0, np.uint16)
 
 
@@ -141,7 +142,7 @@ def _onto(points: Array, low: Array, size: Array) -> Array:
 
 
 def _whole(shares: Array) -> Array:
-    return np.rint(np.clip(shares, 0, 1) * (AWAY - 1)).astype(np.uint16)
+    return np.asarray(np.rint(np.clip(shares, 0, 1) * (AWAY - 1)), np.uint16)
 
 
 def _flags(values: Array) -> Array:

@@ -73,7 +73,8 @@ class Lab:
         self.app = Starlette(routes=routes)
 
     def close(self) -> None:
-        """Forget what was uploaded."""
+        """End what runs, and forget what was uploaded."""
+        self.desk.close()
         self._folder.cleanup()
 
     async def _page(self, request: Request) -> Response:

@@ -23,6 +23,7 @@ class Work:
         self._turn = threading.Lock()
         self._newest: dict[str, int] = {}
         self._count = threading.Lock()
+        self._closed = False
 
     def run(self, kind: str, job: Callable[[Callable[[], None]], T]) -> T:
         """What the job gives; it is handed a check that raises once it is superseded.
@@ -34,9 +35,13 @@ class Work:
             ticket = self._newest[kind] = self._newest.get(kind, 0) + 1
 
         def check() -> None:
-            if self._newest[kind] != ticket:
+            if self._closed or self._newest[kind] != ticket:
                 raise SupersededError
 
         with self._turn:
             check()
             return job(check)
+
+    def close(self) -> None:
+        """End the job that runs, and all that wait."""
+        self._closed = True
