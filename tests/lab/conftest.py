@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 
@@ -38,7 +39,9 @@ def rows():
         b = a.nominal if choice["b"] is None else Side.of(choice["b"], source.side.params)
         draws = Draws.of(choice["draws"], source.stimuli)
         return {
-            (name, row["name"]): (row["mean"], row["low"], row["high"])
+            (name, row["name"]): tuple(
+                None if math.isnan(row[key]) else row[key] for key in ("mean", "low", "high")
+            )
             for name, side in zip("ab", (a, b), strict=True)
             for row in answer(source, side, draws, lambda: None).rows()
         }

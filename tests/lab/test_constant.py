@@ -81,7 +81,7 @@ def test_a_film_of_many_regions_tells_their_fields_less_often(source, monkeypatc
 
 def test_constants_do_not_move_the_twin_under_p0(source):
     """It is kept from one constant to the next, so it must not depend on them."""
-    other = replace(source.side, params=replace(source.side.params, w_H=4.0, tau=0.1))
+    other = replace(source.side, params=replace(source.side.params, psi_min=0.4))
     draws = Draws(3, seed=11)
     one, two = (answer(source, side, draws, lambda: None).result for side in (source.side, other))
     assert (one.frame["OddsRatio"] != two.frame["OddsRatio"]).any()
