@@ -54,6 +54,11 @@ async function newest(kind, body, busy) {
   }
 }
 
+function stop(...kinds) {
+  clearTimeout(waiting);
+  for (const kind of kinds) if (asked[kind]) asked[kind].abort();
+}
+
 function refused(error) {
   if (!(error instanceof Refused)) throw error;
   if (error.superseded) return;
@@ -66,6 +71,7 @@ async function openPlace(words = {}) {
   const place = controls.place;
   const told = await newest("place", { place }, "opening…");
   if (!told) return;
+  stop("numbers", "film");   // they are of the place before
   controls.clear();
   $("#problem").hidden = true;
   controls.settled = place;
@@ -85,9 +91,10 @@ async function openPlace(words = {}) {
   await run();
 }
 
+// Numbers and curves of the present choice; the film follows once the controls rest.
 async function run() {
   if (!controls.settled) return;
-  clearTimeout(waiting);
+  stop("film");
   const choice = controls.choice;
   const told = await newest("numbers", choice, `running ${choice.draws.episodes} episodes…`);
   if (!told) return;
