@@ -16,7 +16,7 @@ import typer
 import rapo
 from rapo.cli.graphs import demo, graph
 from rapo.cli.manual import docs
-from rapo.cli.passed_on import EXTRA_WORDS, PASSED_ON, bench, gate, suite
+from rapo.cli.passed_on import EXTRA_WORDS, PASSED_ON, bench, gate, lab, suite, watch
 from rapo.cli.replay import report, rsd
 from rapo.cli.studies import calibrate, reproduce
 from rapo.cli.training import train
@@ -67,6 +67,8 @@ for _command, _short, _examples in (
 ):
     app.command(short_help=_short, epilog=_for_instance(*_examples))(_command)
 for _group, _short in (
+    (watch, "A film of replay, P0 beside RAPO: GIF or MP4."),
+    (lab, "A page that answers while constants are moved."),
     (suite, "One scorecard on every platform: suite run, suite report."),
     (gate, "Harm memory in front of a real platform: init, serve, ..."),
 ):
