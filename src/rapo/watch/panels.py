@@ -107,15 +107,17 @@ class GraphPanel:
     def _draw_land(self) -> None:
         """The ground of V_sens: what is near its nodes and nearer to no other, borders softened."""
         from matplotlib.patches import PathPatch
-        from scipy.ndimage import gaussian_filter
+        from scipy.ndimage import binary_fill_holes, gaussian_filter
         from scipy.spatial import cKDTree
 
         graph = self._view.graph
         middle = np.linspace(-MARGIN, 1 + MARGIN, 2 * MESH + 1)[1::2]
         cells = np.stack(np.meshgrid(middle, middle), axis=-1).reshape(-1, 2)
         far, nearest = cKDTree(graph.positions).query(cells)
-        inside = graph.sensitive[nearest] & (far < 0.9 / np.sqrt(graph.n))
-        soft = gaussian_filter(inside.reshape(MESH, MESH).astype(float), 0.006 * MESH)
+        near = (far < 0.9 / np.sqrt(graph.n)).reshape(MESH, MESH)
+        inside = graph.sensitive[nearest].reshape(MESH, MESH) & near
+        inside |= binary_fill_holes(inside) & ~near  # gaps that belong to nobody
+        soft = gaussian_filter(inside.astype(float), 0.006 * MESH)
         filled = self._ax.contourf(middle, middle, soft, levels=[0.5, 2])
         self._land = PathPatch(filled.get_paths()[0], facecolor=LAND, linewidth=0, zorder=1)
         filled.remove()

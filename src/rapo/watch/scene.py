@@ -31,6 +31,13 @@ SMOOTH = 10
 """Steps of the moving mean of the curves."""
 
 
+def checked_size(size: int) -> int:
+    """A width in pixels, if it is even: an .mp4 cannot have another."""
+    if whole_number("size", size, SMALLEST, LARGEST) % 2:
+        raise ValueError(f"size must be an even number of pixels, got {size}")
+    return size
+
+
 class Scene:
     """Frames of two recordings; the figure is built once and its artists updated.
 
@@ -48,8 +55,7 @@ class Scene:
                 f"the recordings must share phases and frames, got {left.spans} every {left.every} "
                 f"and {right.spans} every {right.every}"
             )
-        if whole_number("size", size, SMALLEST, LARGEST) % 2:
-            raise ValueError(f"size must be an even number of pixels, got {size}")
+        size = checked_size(size)
         self.recordings = (left, right)
         self.steps = frame_steps(left.spans, left.every)
         panel = self._panel_height()
