@@ -19,35 +19,9 @@ def demo(
     force: Force = False,
 ) -> None:
     """Show replay: exposure, washout and replay under P0, RAPO and off@rep."""
-    from rich import box
-    from rich.console import Console
-    from rich.table import Table
+    from rapo.experiments.demo import demo_from_words
 
-    from rapo.experiments.demo import run_demo
-
-    frame, files = run_demo(nodes, graph_seed, episodes, seed, out, force=force)
-    table = Table(
-        title=f"Scripted policy, {nodes} nodes, {episodes} episodes (mean ± std)",
-        box=box.SIMPLE_HEAD,
-        padding=(0, 1, 0, 0),
-    )
-    metrics = [c for c in frame.columns if f"{c}_std" in frame.columns]
-    table.add_column("kernel", style="bold")
-    for metric in metrics:
-        table.add_column(metric.replace("_", "-"), justify="right")
-    for row in frame.to_dict("records"):
-        cells = [f"{row[m]:.2f} ± {row[f'{m}_std']:.2f}" for m in metrics]
-        table.add_row(str(row["kernel"]), *cells)
-    console = Console()
-    console.print(table)
-    console.print(
-        "RAG, AUC-R, SM-R: peak reach, total reach and sensitive mass in Replay over Exposure. "
-        "Under the stationary kernel the cascade returns in full; the scars of RAPO keep it down; "
-        "switching the deformation off in Replay brings it back (its ratios exceed 1 because its "
-        "Exposure was already deformed)."
-    )
-    for file in files:
-        console.print(f"wrote {file}", highlight=False)
+    demo_from_words(nodes, graph_seed, episodes, seed, out, force=force)
 
 
 def graph(

@@ -1,4 +1,4 @@
-"""Commands that have words of their own: `rapo suite`, `rapo gate` and `rapo bench`."""
+"""Commands that have words of their own: `rapo watch`, `lab`, `suite`, `gate` and `bench`."""
 
 from __future__ import annotations
 
@@ -13,6 +13,21 @@ from rapo.cli.options import stoppable
 
 EXTRA_WORDS: dict[str, Any] = {"allow_extra_args": True, "ignore_unknown_options": True}
 PASSED_ON = EXTRA_WORDS | {"allow_interspersed_args": False}
+
+
+def watch(context: typer.Context) -> None:
+    """A film of replay under P0 and under RAPO, side by side: GIF or MP4."""
+    from rapo.watch.cli import app as commands
+
+    with stoppable("nothing was written"):
+        raise typer.Exit(commands(context.args, prog_name="rapo watch", standalone_mode=False) or 0)
+
+
+def lab(context: typer.Context) -> None:
+    """A page on this machine that answers while constants are moved."""
+    from rapo.lab.command import app as commands
+
+    raise typer.Exit(commands(context.args, prog_name="rapo lab", standalone_mode=False) or 0)
 
 
 def suite(context: typer.Context) -> None:

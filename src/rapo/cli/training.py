@@ -85,7 +85,7 @@ def train(
     \b
     rapo train RAPO --nodes 250 --out runs/RAPO
     rapo train RAPO --env rapo/Routing-v0 --out runs/routing
-    rapo train SS --env CartPole-v1 --cost my_costs:right_of_line --budget 25 --out runs/cartpole
+    rapo train SS --env CartPole-v1 --cost costs:right_of_line --budget 25
     """  # noqa: D301  # click keeps the lines after a backspace as they are
     if env is not None:
         given = {

@@ -228,6 +228,26 @@ class GraphDiffusionVectorEnv(EpisodesVectorEnv):
             for i in range(self.num_envs)
         )
 
+    def run(self, action: int, steps: int) -> tuple[npt.NDArray[np.float64], Info]:
+        """`steps` steps of all episodes with one action, in one kernel call.
+
+        For callers that look at no observation on the way and move the phases on themselves
+        (`schedule="external"`); the numbers are those of as many calls of `step`.
+
+        Returns:
+            Rewards (steps, num_envs), and the `info` of the steps, (steps, num_envs) each.
+        """
+        if self.schedule != "external" or self._done.any():
+            raise ValueError(
+                f"run() needs schedule='external' and episodes that are begun, got schedule="
+                f"{self.schedule!r}; call reset() or begin() first"
+            )
+        stats = self.engine.run(action, steps).swapaxes(0, 1)
+        last, clock = stats[:, -1], self.engine.clock
+        self._x = observable(last, clock, self.graph.n, self.setting.horizons[0])
+        most = self._served_at_most[self.engine.stimulus - 1]
+        return reward_of(stats, most, self.setting), report_of(stats)
+
     def close_extras(self, **kwargs: Any) -> None:
         """Release the figure of the renderer and the threads."""
         self.engine.close()

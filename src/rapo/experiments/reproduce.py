@@ -12,10 +12,8 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from rich import box
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-from rich.table import Table
 
 from rapo.agents.checkpoint import replace_text
 from rapo.agents.train import locked
@@ -26,6 +24,7 @@ from rapo.experiments.cost import hours
 from rapo.experiments.page import write_page
 from rapo.experiments.pieces import need_pyarrow
 from rapo.experiments.presets import Preset, preset_named
+from rapo.experiments.printed import print_sections
 from rapo.experiments.schedule import ENGINES, make_engine, needed, run_tasks
 from rapo.experiments.studies.section import Section, Store
 from rapo.experiments.task import Task
@@ -315,11 +314,4 @@ def reproduce_from_words(
     sections = reproduce(
         what, preset, folder, engine=engine, jobs=jobs, reading=reading, console=console
     )
-    for section in sections:
-        console.print(f"\n[bold]{section.title}[/bold]")
-        for caption, frame in section.tables:
-            table = Table(*map(str, frame.columns), title=caption, box=box.SIMPLE_HEAD)
-            for row in frame.itertuples(index=False):
-                table.add_row(*map(str, row))
-            console.print(table)
-    console.print(f"wrote {folder / 'report.html'} and {folder / 'summary.md'}", highlight=False)
+    print_sections(console, sections, folder)

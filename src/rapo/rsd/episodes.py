@@ -47,7 +47,7 @@ def run_phases(
         for phase, span in enumerate(spans):
             if phase == REPLAY and keep:
                 kept = stage.keep()
-            for x, law, reward, info in _walk(stage, actor, phase, span, space, tick):
+            for x, law, reward, info in walk(stage, actor, phase, span, space, tick):
                 if law is not None:
                     laws.append(law.astype(np.float32))
                 if mask is not None and phase == EXPOSURE:
@@ -111,11 +111,11 @@ def run_replay(
     try:
         if kept is None:
             for phase in (EXPOSURE, DECAY):
-                for _ in _walk(stage, actor, phase, spans[phase], space, tick):
+                for _ in walk(stage, actor, phase, spans[phase], space, tick):
                     pass
         else:
             stage.back(kept)
-        replay = _walk(stage, actor, REPLAY, spans[REPLAY], space, tick, stimulus)
+        replay = walk(stage, actor, REPLAY, spans[REPLAY], space, tick, stimulus)
         for t, (_, _, reward, info) in enumerate(replay):
             _record(traces, t, reward, info)
     finally:
@@ -123,7 +123,7 @@ def run_replay(
     return traces
 
 
-def _walk(
+def walk(
     stage: Stage,
     actor: Actor,
     phase: int,

@@ -83,7 +83,7 @@ def evaluate(
         raise ValueError(f"gamma must be in (0, 1], got {gamma!r}")
     place = Place.of(env)
     place.need_switch([name for name in ("off_at_replay", "against_P0") if asked[name]])
-    spans = _checked_horizons(place.horizons if horizons is None else horizons)
+    spans = checked_horizons(place.horizons if horizons is None else horizons)
     known, space = int(place.base.stimuli), place.action_space
     chosen = checked_stimuli(stimuli, episodes, known)
     actor = as_actor(policy, space, deterministic=deterministic, batched=batched)
@@ -91,7 +91,7 @@ def evaluate(
     twin = other = None
     probe = (*spans[:2], min(WINDOW, spans[REPLAY]))
     stages = place.stages(episodes, seed, chosen, spans, **runs)
-    _let_watch(actor, stages, place, policy)
+    let_watch(actor, stages, place, policy)
     with _bar(progress, _steps(spans, probe, place, asked) * len(stages)) as tick:
         parts = [run_phases(stage, actor, spans, space, tick, keep=selectivity) for stage in stages]
         # A copy of a watcher takes over: its counts of compute stay those of the diagnostic.
@@ -100,7 +100,7 @@ def evaluate(
             other = _under_others(stages, parts, actor, probe, space, tick, known)
         if against_P0:
             nominal = place.stages(episodes, seed, chosen, spans, **runs, P0=True)
-            _let_watch(actor, nominal, place, policy)
+            let_watch(actor, nominal, place, policy)
             twin = _together([run_replay(s, actor, spans, space, tick) for s in nominal])
     graph = stages[0].graph
     run = {"episodes": episodes, "seed": seed, "horizons": list(spans), **asked, "gamma": gamma}
@@ -137,7 +137,7 @@ def _under_others(
     ])  # fmt: skip
 
 
-def _let_watch(actor: Any, stages: Sequence[Stage], place: Place, policy: Any) -> None:
+def let_watch(actor: Any, stages: Sequence[Stage], place: Place, policy: Any) -> None:
     """Show an actor that watches the environment the one it acts in."""
     if not isinstance(actor, Watcher):
         return
@@ -170,7 +170,8 @@ def _steps(
     return whole
 
 
-def _checked_horizons(horizons: Any) -> tuple[int, int, int]:
+def checked_horizons(horizons: Any) -> tuple[int, int, int]:
+    """Three whole numbers of steps, each at least 1."""
     try:
         exposure, decay, replay = (whole_number("a horizon", h, 1) for h in horizons)
     except (TypeError, ValueError):

@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Any
 import networkx as nx
 import numpy as np
 import numpy.typing as npt
+from matplotlib.lines import Line2D
+from matplotlib.patches import Circle
 
-from rapo.cascade.setting import PHASES
 from rapo.core.deformation import conductance
+from rapo.platforms.canvas import SCAR, Canvas, when
 from rapo.platforms.feed.claims import Claims
 
 if TYPE_CHECKING:
@@ -18,10 +20,7 @@ if TYPE_CHECKING:
 
 Array = npt.NDArray[Any]
 
-# Okabe-Ito colours on a dark ground.
-GROUND, QUIET, FALSE, HOT, PUSHED, SCAR = (
-    "#14171c", "#5f6b7a", "#D55E00", "#F0E442", "#56B4E9", "#CC3311",
-)  # fmt: skip
+QUIET, FALSE, HOT, PUSHED, RIM = "#5f6b7a", "#D55E00", "#F0E442", "#56B4E9", "#2d333d"
 SPIRAL = np.pi * (3 - np.sqrt(5))
 
 
@@ -53,26 +52,18 @@ def places(claims: Claims, regions: int) -> tuple[Array, Array, Array]:
     return centre[region] + np.stack([out * np.cos(turn), out * np.sin(turn)], 1), centre, radius
 
 
-def draw_feed(feed: Feed, episode: int, pixels: int = 800) -> npt.NDArray[np.uint8]:
-    """A frame (pixels, pixels, 3) of one episode."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-    from matplotlib.lines import Line2D
-    from matplotlib.patches import Circle
-
+def draw_feed(feed: Feed, episode: int) -> Array:
+    """A frame (800, 800, 3) uint8 of one episode."""
     claims, e = feed.claims, episode
     at, centre, radius = places(claims, feed.setting.regions)
     item, heat = feed.state["item"][e], feed.state["heat"][e]
     psi = conductance(np.asarray(feed.G)[e], np.asarray(feed.H)[e], feed.params)
-    figure = Figure(figsize=(pixels / 100, pixels / 100), dpi=100, facecolor=GROUND)
-    canvas: Any = FigureCanvasAgg(figure)
-    ax = figure.add_axes((0.01, 0.05, 0.98, 0.87))
+    canvas = Canvas((8, 8), (0.01, 0.05, 0.98, 0.87))
+    ax = canvas.ax
     for r, (left, up) in enumerate(centre):
         dark = float(1 - psi[r]) / (1 - feed.params.psi_min)
-        style = {"lw": 0.4 + 2.2 * dark, "ec": SCAR if dark > 0.02 else "#2d333d"}
-        ax.add_patch(
-            Circle((left, up), radius[r] + 0.012, fc=(0.8, 0.2, 0.07, 0.45 * dark), **style)
-        )
+        style = {"lw": 0.4 + 2.2 * dark, "ec": SCAR if dark > 0.02 else RIM}
+        ax.add_patch(Circle((left, up), radius[r] + 0.012, fc=(SCAR, 0.45 * dark), **style))
     served = np.bincount(item[item >= 0], minlength=len(heat))
     hot = np.flatnonzero(heat > 0.01)
     x, y = at.T
@@ -83,17 +74,12 @@ def draw_feed(feed: Feed, episode: int, pixels: int = 800) -> npt.NDArray[np.uin
     if feed.stimulus_on[e] > 0:
         ax.scatter(x[pushed], y[pushed], s=150, marker="o", fc="none", ec=PUSHED, lw=1.6)
     ax.set_aspect("equal")
-    ax.axis("off")
     ax.margins(0.03)
-    there = item >= 0
-    title = (
-        f"{PHASES[feed.phase[e]]}, step {feed.clock[e]}      {there.sum()} users in the feed, "
-        f"{(there & claims.false[item]).sum()} on false claims"
-    )
-    figure.text(0.03, 0.95, title, color="white", fontsize=13)
     keys = (("false claim", FALSE), ("other claim", QUIET), ("heat", HOT), ("pushed", PUSHED),
             ("scarred region", SCAR))  # fmt: skip
-    marks = [Line2D([], [], marker="o", ls="", color=c, label=n) for n, c in keys]
-    figure.legend(handles=marks, loc="lower center", ncol=5, frameon=False, labelcolor="white")
-    canvas.draw()
-    return np.asarray(canvas.buffer_rgba())[..., :3].copy()
+    canvas.legend([Line2D([], [], marker="o", ls="", color=c, label=n) for n, c in keys])
+    there = item >= 0
+    return canvas.pixels(
+        f"{when(feed, e)}      {there.sum()} users in the feed, "
+        f"{(there & claims.false[item]).sum()} on false claims"
+    )

@@ -1,0 +1,30 @@
+"""Films of replay: `P0` beside RAPO with the same draws, as GIF or MP4."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from rapo.watch.output import film
+    from rapo.watch.recording import GraphView, PlatformView, Recording, record
+
+_HOME = {
+    "GraphView": "rapo.watch.recording",
+    "PlatformView": "rapo.watch.recording",
+    "Recording": "rapo.watch.recording",
+    "film": "rapo.watch.output",
+    "record": "rapo.watch.recording",
+}
+
+__all__ = ["GraphView", "PlatformView", "Recording", "film", "record"]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOME:
+        return getattr(import_module(_HOME[name]), name)
+    raise AttributeError(f"module 'rapo.watch' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])

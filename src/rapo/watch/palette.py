@@ -1,0 +1,68 @@
+"""`Palette`: the few colours of a GIF, and pictures reduced to them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from rapo.envs.canvas import Pixels
+
+COLOURS = 250
+"""Of a GIF; one of 256 must stay free for what does not change between frames."""
+COMMON = 100
+"""Of these, colours that are kept exactly."""
+UNKNOWN = 255
+
+
+class Palette:
+    """Colours that suit some pictures.
+
+    The commonest are kept as they are, so that grounds stay flat; the others are those of a median
+    cut of the rest. Every colour becomes the nearest of them, without dithering: what does not
+    change between frames must not flicker.
+
+    Args:
+        samples: pictures (H, W, 3).
+    """
+
+    def __init__(self, samples: Sequence[Pixels]) -> None:
+        from PIL import Image
+
+        packed, count = np.unique(np.concatenate([_packed(s) for s in samples]), return_counts=True)
+        ranked = packed[np.lexsort((packed, -count))]
+        exact, rest = _unpacked(ranked[:COMMON]), _unpacked(ranked[COMMON:])
+        if len(rest) > COLOURS - COMMON:
+            cut = Image.fromarray(rest[None]).quantize(COLOURS - COMMON, Image.Quantize.MEDIANCUT)
+            rest = np.array(cut.getpalette(), np.uint8).reshape(-1, 3)[: COLOURS - COMMON]
+        self.colours = np.concatenate([exact, rest])
+        """(C, 3)."""
+        self._known = np.full(1 << 24, UNKNOWN, np.uint8)  # by colour, filled as colours come up
+
+    def reduce(self, picture: Pixels) -> Any:
+        """A Pillow image of mode P of a picture (H, W, 3)."""
+        from PIL import Image
+        from scipy.spatial import cKDTree
+
+        packed = _packed(picture)
+        found = self._known[packed]
+        if (found == UNKNOWN).any():
+            new = np.unique(packed[found == UNKNOWN])
+            self._known[new] = cKDTree(self.colours.astype(float)).query(_unpacked(new))[1]
+            found = self._known[packed]
+        image = Image.frombytes("P", (picture.shape[1], picture.shape[0]), found.tobytes())
+        image.putpalette(self.colours.tobytes())
+        return image
+
+
+def _packed(picture: Pixels) -> npt.NDArray[np.uint32]:
+    """(H W,) a number for each pixel."""
+    red, green, blue = picture.reshape(-1, 3).astype(np.uint32).T
+    return np.asarray((red << 16) | (green << 8) | blue, np.uint32)
+
+
+def _unpacked(packed: npt.NDArray[np.uint32]) -> Pixels:
+    """(n, 3) colours of such numbers."""
+    return np.stack([packed >> 16, packed >> 8 & 255, packed & 255], axis=1).astype(np.uint8)
