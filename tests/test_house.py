@@ -11,7 +11,7 @@ from rapo.rsd.result import refuse_to_overwrite
 
 SOURCE = Path(rapo.__file__).parent
 LONGEST_FILE, LONGEST_FUNCTION = 350, 80
-WAITING = {"gate/chains.py", "gate/fold.py", "experiments/train_command.py"}
+WAITING = {"gate/fold.py", "experiments/train_command.py"}
 """Files that are still too long; none may be added."""
 
 
@@ -29,7 +29,7 @@ def functions(text):
 
 def test_no_file_is_longer_than_a_reader_bears():
     long = {name for name, text in files().items() if len(text.splitlines()) > LONGEST_FILE}
-    assert long <= WAITING
+    assert long <= WAITING, sorted(long - WAITING)
 
 
 def test_no_function_is_longer_than_a_screen():
