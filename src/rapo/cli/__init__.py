@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 import warnings
+from collections.abc import Callable
 from concurrent.futures import BrokenExecutor
 from typing import Annotated, Any
 
@@ -46,7 +47,8 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-for _command, _short, _examples in (
+_Commands = tuple[tuple[Callable[..., None], str, tuple[str, ...]], ...]
+_FIRST: _Commands = (
     (demo, "Show replay in a minute: a table and a picture.", ()),
     (graph, "Turn an edge list into a graph, or describe one.", ()),
     (
@@ -64,7 +66,8 @@ for _command, _short, _examples in (
         ("rapo report found/RAPO found/GE --out compared.html",),
     ),
     (train, "Train a method of the paper, or constrained PPO.", ()),
-):
+)
+for _command, _short, _examples in _FIRST:
     app.command(short_help=_short, epilog=_for_instance(*_examples))(_command)
 for _group, _short in (
     (watch, "A film of replay, P0 beside RAPO: GIF or MP4."),
@@ -73,7 +76,7 @@ for _group, _short in (
     (gate, "Harm memory in front of a real platform: init, serve, ..."),
 ):
     app.command(short_help=_short, add_help_option=False, context_settings=PASSED_ON)(_group)
-for _command, _short, _examples in (
+_AFTER: _Commands = (
     (
         reproduce,
         "The paper's experiments, its numbers beside ours.",
@@ -85,7 +88,8 @@ for _command, _short, _examples in (
         "Read the manual in the terminal.",
         ("rapo docs faq", "rapo docs your-network | less -R"),
     ),
-):
+)
+for _command, _short, _examples in _AFTER:
     app.command(short_help=_short, epilog=_for_instance(*_examples))(_command)
 app.command(short_help="Run the benchmarks of a source checkout.", context_settings=EXTRA_WORDS)(
     bench
