@@ -24,7 +24,7 @@ from rapo.gate.service.questions import AuditProcess, Audits
 @pytest.fixture
 def beside(service: Any) -> Iterator[AuditProcess]:
     service.scar()
-    made = AuditProcess(service.gate, seconds=120)
+    made = AuditProcess(service.gate, seconds=900)
     yield made
     made.close()
 
@@ -94,7 +94,7 @@ def test_questions_hold_up_neither_decisions_nor_reports_nor_each_other_for_ever
             assert client.get("/healthz").status_code == 200
         finally:
             os.kill(process.pid, signal.SIGCONT)
-        beside.seconds = 120
+        beside.seconds = 900
         found = client.get("/v1/regions/diets", headers=key).json()
         assert found["psi"] == 1 and beside.child.process is process
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 import sqlite3
 import warnings
 from collections.abc import Callable, Iterator
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from rapo.core.params import FieldParams
-from rapo.gate import Gate, GateConfig, HarmReport, StoreError
+from rapo.gate import Gate, GateConfig, HarmReport, StoreError, retention
 from rapo.gate.events import DroppedError
 from rapo.gate.memory import beginning, dropped, folded
 from rapo.gate.retention import compact, erase
@@ -276,4 +277,46 @@ def test_postgresql_is_rewritten_alone(server: Any) -> None:
     with rewritten, lived.gate.store.appending():
         pass
     lived.gate._broken = "it must be opened again"
+    lived.gate.close()
+
+
+@pytest.mark.parametrize("what", ["erasure", "compaction"])
+def test_nothing_is_rewritten_if_the_fields_would_change(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, what: str
+) -> None:
+    lived = Lived(str(tmp_path / "gate.db"))
+    lived.live(8)
+    lived.now += 60 * 25
+    lived.gate.tick()
+    before, last = lived.fields(), lived.gate.store.last()
+    work: Callable[..., Any] = erase
+    given: Any = NAME
+    if what == "erasure":  # the rewritten reports weigh less
+        scrubbed = retention._scrubbed
+        monkeypatch.setattr(
+            retention, "_scrubbed", lambda data, *names: {**scrubbed(data, *names), "harm": 0.01}
+        )
+    else:  # the snapshot leads elsewhere
+        work, given = compact, lived.now - 60 * 22
+        monkeypatch.setattr(retention, "_needed", lambda state, log: (set(), State(log.find)))
+    with pytest.raises(RuntimeError, match="nothing was changed"):
+        lived.rewrite(work, given)
+    monkeypatch.undo()
+    assert lived.fields() == before and lived.gate.verify()["ok"]
+    kinds = [event.kind for event in lived.gate.events(last, 100)]
+    assert "Erasure" not in kinds and "Compaction" not in kinds
+    lived.gate.close()
+
+
+def test_a_copy_of_before_can_be_shown_to_be_one(tmp_path: Path) -> None:
+    lived = Lived(str(tmp_path / "gate.db"))
+    lived.live(6)
+    lived.now += 60 * 25
+    lived.gate.tick()
+    copy = lived.gate.events(limit=10_000)
+    done = lived.rewrite(compact, lived.now - 60 * 22)
+    chain = sha256()
+    for event in copy[: done.until]:
+        chain.update(repr(event).encode())
+    assert lived.gate.events(done.event - 1, 1)[0].data()["chain"] == chain.hexdigest()
     lived.gate.close()
