@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import statistics
 import sys
 import tempfile
 import time
@@ -46,7 +47,7 @@ def measure(effort: Effort) -> list[Row]:
                 gate.decide(np.arange(REGIONS), np.full(REGIONS, 1 / REGIONS))
                 gate.flush()
                 rows += part(gate, effort)
-        rows.append(_names(Path(folder), effort))
+        rows += _names(Path(folder), effort)
     return [*rows, _refold(effort), *_properties(effort)]
 
 
@@ -89,8 +90,8 @@ def _decisions(gate: Gate, effort: Effort) -> list[Row]:
     ]  # fmt: skip
 
 
-def _names(folder: Path, effort: Effort) -> Row:
-    """Many candidates of very many regions, as strings and as integers."""
+def _names(folder: Path, effort: Effort) -> list[Row]:
+    """Very many regions: many candidates of them, as strings and as integers; human actions."""
     rng = np.random.default_rng(0)
     chosen = rng.integers(KNOWN, size=(DRAWS, MANY))
     asked: dict[str, list[Any]] = {
@@ -117,10 +118,39 @@ def _names(folder: Path, effort: Effort) -> Row:
 
             contestants.append(Contestant(kind, decide, prepare=gate.flush, most=DRAWS))
         times = interleave(contestants, effort.rounds, effort.progress)
-    return Row(
+        actions = _actions(gate, effort)
+    names = Row(
         "decide with strings / with integers", times.ratio(STRINGS, INTEGERS), "x", at_most=10,
         note=f"{MANY:,} candidates of {KNOWN:,} regions, {times.best(STRINGS) / 1e6:.2f} ms to "
              f"{times.best(INTEGERS) / 1e6:.2f} ms",
+    )  # fmt: skip
+    return [names, actions]
+
+
+def _actions(gate: Gate, effort: Effort) -> Row:
+    """The dearest of the actions on a region or a report, among very many regions."""
+    gate.report([HarmReport("s", "k", 1.0, "g", NOW, regions=[3])])
+    acts: dict[str, Callable[[int], object]] = {
+        "override": lambda i: gate.override(3, 0.5, reason="r"),
+        "allow": lambda i: gate.allow(3, remove=bool(i % 2), reason="r"),
+        "confirm": lambda i: gate.confirm(regions=[3], reason="r"),
+        "label": lambda i: gate.label({3: {"topic": f"t{i % 2}"}}, reason="r"),
+        "mode": lambda i: gate.set_mode("enforce", 50.0 + i % 2),
+        "dry run": lambda i: gate.rollback(source="s", dry_run=True),
+    }
+    spent: dict[str, float] = {}
+    for name, act in acts.items():
+        effort.progress(f"{name} among {KNOWN:,} regions")
+        taken = []
+        for i in range(max(3, effort.rounds // 3)):
+            gate.flush()
+            begun = time.process_time()  # the writer's thread too
+            act(i)
+            taken.append(1000 * (time.process_time() - begun))
+        spent[name] = statistics.median(taken)
+    return Row(
+        f"a human action at {KNOWN:,} regions", max(spent.values()), "ms", at_most=100,
+        note="processor time; " + ", ".join(f"{n} {ms:.0f}" for n, ms in spent.items()),
     )  # fmt: skip
 
 

@@ -14,7 +14,7 @@ import tempfile
 import threading
 import time
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +22,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from benchmarks import gate_load
 from benchmarks.effort import Effort
 from benchmarks.table import Row
 from rapo.gate import Gate
@@ -46,8 +47,9 @@ serve(sys.argv[1], sys.argv[2], port=0)
 class Served:
     """A running server."""
 
+    pid: int
     port: int
-    key: str
+    keys: dict[str, str]
 
     def connect(self) -> http.client.HTTPConnection:
         """A connection that stays open."""
@@ -57,7 +59,8 @@ class Served:
         self, connection: http.client.HTTPConnection, method: str, path: str, body: str | None
     ) -> float:
         """Seconds of one call."""
-        headers = {"Authorization": f"Bearer {self.key}", "Content-Type": "application/json"}
+        key = self.keys["admin"]  # opens everything
+        headers = {"Authorization": f"Bearer {key}", "Content-Type": "application/json"}
         begun = time.perf_counter()
         connection.request(method, path, body, headers)
         answer = connection.getresponse()
@@ -69,14 +72,18 @@ class Served:
 
 
 @contextmanager
-def serving() -> Iterator[Served]:
-    """A gate of its own behind a server of its own."""
+def serving(fill: Callable[[Path], object] | None = None) -> Iterator[Served]:
+    """A gate of its own behind a server of its own.
+
+    Args:
+        fill: makes the gate at a path; without it there is nothing in it.
+    """
     with tempfile.TemporaryDirectory() as folder:
         db, key_file = Path(folder) / "gate.db", Path(folder) / "keys.toml"
         keys = write_key_file(key_file)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            Gate.open(db).close()
+            fill(db) if fill else Gate.open(db).close()
         process = subprocess.Popen(
             [sys.executable, "-c", _SERVER, str(db), str(key_file)],
             stderr=subprocess.PIPE, text=True,
@@ -87,7 +94,7 @@ def serving() -> Iterator[Served]:
             if not first.startswith("{"):
                 raise RuntimeError(f"the server did not start: {first}{process.stderr.read()}")
             threading.Thread(target=process.stderr.read, daemon=True).start()  # its log
-            yield Served(int(json.loads(first)["url"].rpartition(":")[2]), keys["gate"])
+            yield Served(process.pid, int(json.loads(first)["url"].rpartition(":")[2]), keys)
         finally:
             process.terminate()
             process.wait()
@@ -141,7 +148,7 @@ def together(served: Served, calls: int, bodies: list[str]) -> npt.NDArray[np.fl
 
 
 def measure(effort: Effort) -> list[Row]:
-    """Latencies of both kinds, alone and under load."""
+    """Latencies of both kinds, alone and under load; reports; audits and strangers beside."""
     bodies = requests(50)
     rows: list[Row] = []
     with serving() as served:
@@ -157,6 +164,10 @@ def measure(effort: Effort) -> list[Row]:
                 rounds.append(run(served, calls, bodies))
             taken = 1000 * np.concatenate(rounds, axis=1)
             rows += _rows(case, taken)
+        rows += gate_load.report_rows(served, effort, json.loads(bodies[0])["regions"])
+        rows += gate_load.stranger_rows(served, effort, bodies)
+    with serving(lambda db: gate_load.much_reported(db, effort)) as served:
+        rows += gate_load.audit_rows(served, effort, bodies)
     return rows
 
 
