@@ -175,7 +175,7 @@ def _domains(effort: Effort) -> list[Row]:
         rows.append(Row(STEPS, rate[name], case=case, at_least=least, note=note))
         if name in LEAST:
             one = rate[f"{name}, one by one"]
-            note = f"{one:,.0f} steps a second at this shape"
+            note = f"{one:,.0f} steps a second at this shape, candidates looked up in a table"
             rows.append(Row(ONE_BY_ONE, rate[name] / one, "x", case, at_least=20, note=note))
     case, against = f"warehouse, {EPISODES} episodes", "against RWARE, as many robots, same floor"
     if not peers:
