@@ -6,6 +6,7 @@ Seconds are of the processor: on a busy machine the clock on the wall measures t
 from __future__ import annotations
 
 import time
+import warnings
 from typing import Any
 
 import numpy as np
@@ -14,17 +15,15 @@ import numpy.typing as npt
 from benchmarks.effort import Effort
 from benchmarks.peers import HOW_TO_INSTALL, installed, rware_step
 from benchmarks.table import Row, missing
+from rapo.experiments.suite.domains import DOMAINS, Domain
 from rapo.platforms import (
     BatchPlatform,
     CandidateReplayEnv,
     Candidates,
     PlatformVectorEnv,
 )
-from rapo.platforms.data import data_folder
-from rapo.platforms.routing import Routing
-from rapo.platforms.twin import Twin
+from rapo.platforms.vector import platform_of
 from rapo.platforms.warehouse import Warehouse
-from rapo.platforms.warehouse.floor import FILE
 from rapo.rsd import evaluate
 from rapo.rsd.policy import as_actor
 
@@ -36,6 +35,10 @@ HORIZONS = (100, 40, 100)
 REPEATS = 20
 WARM_UP = 150
 """Steps until flows and robots are everywhere, and scars have grown."""
+LEAST = {"feed": 20_000, "routing": 60_000, "warehouse": 60_000, "twin": 15_000}
+KERNEL_SCARS = 2_000
+"""Steps a second that are asked of the domains, and of the twin with kernel scars."""
+STEPS, ONE_BY_ONE = "steps of an episode a second", "against walkers that are asked one by one"
 BEFORE = 382.0
 """Steps a second of a platform of this shape before platforms were batches, on a quiet machine."""
 TITLE = (
@@ -47,10 +50,10 @@ TITLE = (
 class Tables:
     """Random candidates and laws of every item."""
 
-    def __init__(self) -> None:
+    def __init__(self, candidates: int = CANDIDATES) -> None:
         rng = np.random.default_rng(0)
-        self.next = np.stack([rng.choice(ITEMS, CANDIDATES, replace=False) for _ in range(ITEMS)])
-        self.law = rng.dirichlet(np.ones(CANDIDATES), (ACTIONS, ITEMS))
+        self.next = np.stack([rng.choice(ITEMS, candidates, replace=False) for _ in range(ITEMS)])
+        self.law = rng.dirichlet(np.ones(candidates), (ACTIONS, ITEMS))
         self.harmful = np.arange(ITEMS) < ITEMS // 10
         self.region = (np.arange(ITEMS) % REGIONS).astype(np.int32)
         self.next_region = self.region[self.next]
@@ -94,18 +97,25 @@ class Synthetic(BatchPlatform):
 
 
 class OneByOne(CandidateReplayEnv):
-    """The same, asked walker by walker."""
+    """The same, asked walker by walker.
 
-    def __init__(self) -> None:
+    Args:
+        walkers: m.
+        tables: with K candidates.
+    """
+
+    def __init__(self, walkers: int = WALKERS, tables: Tables = TABLES) -> None:
+        self.tables = tables
         starts = np.zeros((STIMULI, ITEMS))
         starts[:, :10] = 0.1
         super().__init__(
-            actions=ACTIONS, harmful=TABLES.harmful, starts=starts, walkers=WALKERS,
-            regions=TABLES.region.astype(np.int64), delay=30, leave=0,
+            actions=ACTIONS, harmful=tables.harmful, starts=starts, walkers=walkers,
+            regions=tables.region.astype(np.int64), delay=30, leave=0,
         )  # fmt: skip
+        self.reset(seed=0)
 
     def candidates(self, state: Any, action: int) -> tuple[Array, Array]:
-        return TABLES.next[int(state)], TABLES.law[action, int(state)]
+        return self.tables.next[int(state)], self.tables.law[action, int(state)]
 
     def transition(self, state: Any, action: int, choice: int) -> tuple[Any, float, bool]:
         return choice, 1.0, False
@@ -127,16 +137,14 @@ def measure(effort: Effort) -> list[Row]:
         Synthetic(scheduled=False),
         OneByOne(),
     )
-    slow.reset(seed=0)
     for platform in (batch, alone):
         _start(platform)
     a_second = _a_second({"batch": batch, "alone": alone, "one by one": slow}, effort)
     recording = float(np.median([_recording() for _ in range(max(3, effort.rounds // 3))]))
     case = f"{EPISODES} episodes"
     return [
-        Row("steps of an episode a second", a_second["batch"], case=case, at_least=20_000),
-        Row("against walkers that are asked one by one",
-            a_second["batch"] / a_second["one by one"], "x", case=case, at_least=20,
+        Row(STEPS, a_second["batch"], case=case, at_least=20_000),
+        Row(ONE_BY_ONE, a_second["batch"] / a_second["one by one"], "x", case=case, at_least=20,
             note=f"{a_second['one by one']:,.0f} steps a second"),
         Row("against platforms before there were batches", a_second["batch"] / BEFORE, "x",
             case=case, at_least=20, note=f"{BEFORE:,.0f} steps a second then"),
@@ -147,50 +155,56 @@ def measure(effort: Effort) -> list[Row]:
 
 
 def _domains(effort: Effort) -> list[Row]:
-    """Routing, twin and warehouse at work; the warehouse against RWARE, if that is there."""
-    data = "real" if (data_folder() / FILE).is_file() else "stand-in"
-    warehouse = Warehouse(EPISODES, data=data, seed=1000, scheduled=False)
-    busy: dict[str, Any] = {
-        "warehouse": warehouse,
-        "routing": Routing(EPISODES, data="stand-in", seed=1000, scheduled=False),
+    """The four domains at work, each beside walkers that are asked one by one, and RWARE."""
+    there = {name: _at_work(DOMAINS[name], {}) for name in LEAST}
+    there["twin, kernel scars"] = _at_work(DOMAINS["twin"], {"field": "kernel"})
+    slow = {
+        f"{name}, one by one": OneByOne(there[name].walkers, Tables(_candidates(there[name])))
+        for name in LEAST
     }
-    for platform in busy.values():
-        _start(platform)
-        for _ in range(WARM_UP):
-            platform.step(np.full(EPISODES, 2))
-    busy |= {"twin": _twin("cells"), "twin, kernel scars": _twin("kernel")}
-    if installed("rware"):
-        busy["rware"] = rware_step.Rware(warehouse)
-    rate = _a_second(busy, effort)
-    case = f"warehouse, {warehouse.walkers} robots, {EPISODES} episodes"
-    against = "against RWARE with as many robots on the same floor"
-    return [
-        Row("steps of an episode a second", rate["routing"], case=f"routing, {EPISODES} episodes"),
-        Row("steps of an episode a second", rate["twin"], case=f"twin, {EPISODES} episodes",
-            at_least=15_000, note="16 reactors, 9 coolants each, all integrated"),
-        Row("steps of an episode a second", rate["twin, kernel scars"],
-            case=f"twin, kernel scars, {EPISODES} episodes", at_least=2_000),
-        Row("steps of an episode a second", rate["warehouse"], case=case, at_least=60_000,
-            note=f"{data} floor"),
-        Row(against, rate["warehouse"] / rate["rware"], "x", case=case,
-            note=f"{rate['rware']:,.0f} steps a second, one episode, random actions")
-        if "rware" in rate
-        else missing(against, HOW_TO_INSTALL, case=case),
-    ]  # fmt: skip
+    warehouse = there["warehouse"]
+    assert isinstance(warehouse, Warehouse)
+    peers = {"rware": rware_step.Rware(warehouse)} if installed("rware") else {}
+    rate = _a_second({**there, **slow, **peers}, effort)
+    rows = []
+    for name, platform in there.items():
+        case = f"{name}, {EPISODES} episodes"
+        shape = f"{platform.walkers} walkers, {_candidates(platform)} candidates"
+        note = f"{shape}; data: {platform.describe()['data']}"
+        least = LEAST.get(name, KERNEL_SCARS)
+        rows.append(Row(STEPS, rate[name], case=case, at_least=least, note=note))
+        if name in LEAST:
+            one = rate[f"{name}, one by one"]
+            note = f"{one:,.0f} steps a second at this shape, candidates looked up in a table"
+            rows.append(Row(ONE_BY_ONE, rate[name] / one, "x", case, at_least=20, note=note))
+    case, against = f"warehouse, {EPISODES} episodes", "against RWARE, as many robots, same floor"
+    if not peers:
+        return [*rows, missing(against, HOW_TO_INSTALL, case=case)]
+    note = f"{rate['rware']:,.0f} steps a second, one episode, random actions"
+    return [*rows, Row(against, rate["warehouse"] / rate["rware"], "x", case, note=note)]
+
+
+def _at_work(domain: Domain, options: dict[str, Any]) -> BatchPlatform:
+    """A platform in mid-Exposure, with scars, whose phases do not end."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the note says what the data are
+        platform = platform_of(domain.made_by)(EPISODES, seed=1000, scheduled=False, **options)
+    keys = np.arange(EPISODES, dtype=np.uint64)
+    platform.start(keys, np.arange(EPISODES) % platform.stimuli + 1)
+    for _ in range(WARM_UP):
+        platform.step(np.full(EPISODES, domain.action))
+    return platform
+
+
+def _candidates(platform: BatchPlatform) -> int:
+    """K."""
+    state = platform.arrive(platform.state)
+    return int(platform.found(state, np.zeros(EPISODES, np.int64)).P0.shape[2])
 
 
 def _start(platform: BatchPlatform) -> None:
     keys = np.arange(platform.episodes, dtype=np.uint64)
     platform.start(keys, np.ones(platform.episodes, np.int64))
-
-
-def _twin(field: str) -> Twin:
-    """A twin whose scars have grown for a while."""
-    twin = Twin(EPISODES, field=field, scheduled=False)
-    twin.start(np.arange(EPISODES, dtype=np.uint64), np.arange(EPISODES) % twin.stimuli + 1)
-    for _ in range(WARM_UP):
-        twin.step(np.full(EPISODES, twin.actions - 1))
-    return twin
 
 
 def _a_second(platforms: dict[str, Any], effort: Effort) -> dict[str, float]:

@@ -99,9 +99,10 @@ def test_a_local_scope_is_a_share_of_the_links_that_can_harm():
     assert closed.sum() == np.ceil(grey.sum() / 2) and grey[closed].all()
 
 
-def test_most_pairs_have_as_many_paths_as_asked():
+def test_most_pairs_have_a_choice_of_paths():
     d = demand_of(1001, Setting.of(), "stand-in")
-    assert (d.links[:, :, 0] >= 0).sum(axis=1).mean() > 0.8 * Setting.of().paths
+    paths = (d.links[:, :, 0] >= 0).sum(axis=1)
+    assert np.median(paths) == paths.max() == Setting.of().paths
 
 
 def test_a_suppressed_link_stays_so_until_its_penalty_is_below_reuse():
