@@ -5,6 +5,7 @@ from __future__ import annotations
 import email
 import importlib.util
 import re
+import shutil
 import subprocess
 import sys
 import tarfile
@@ -83,6 +84,22 @@ def test_the_source_distribution_holds_what_the_wheel_is_made_of(built):
         tops = {Path(name).parts[1] for name in file.getnames() if len(Path(name).parts) > 1}
     assert {"src", "README.md", "LICENSE", "hatch_build.py", "pyproject.toml"} <= tops
     assert not tops & {"tests", "results", "benchmarks", "chaos"}
+
+
+def test_what_the_image_copies_is_enough_to_build(tmp_path):
+    copied = re.findall(
+        r"^COPY (?!--from)(.*) \S+$", (ROOT / "deploy/Dockerfile").read_text(), re.M
+    )
+    kept = (ROOT / "deploy/Dockerfile.dockerignore").read_text().split()
+    for name in " ".join(copied).split():
+        assert f"!{name}" in kept
+        if (ROOT / name).is_dir():
+            shutil.copytree(ROOT / name, tmp_path / name)
+        else:
+            shutil.copy(ROOT / name, tmp_path / name)
+    command = [sys.executable, "-m", "build", "--no-isolation", "--wheel", str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
 
 
 def test_an_index_takes_both(built):
