@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 export OMP_NUM_THREADS := 1
 export OPENBLAS_NUM_THREADS := 1
 
-.PHONY: demo smoke test lint format bench chaos clean
+.PHONY: demo smoke test lint docs dist format bench chaos clean
 .DEFAULT_GOAL := test
 
 $(VENV)/.installed: pyproject.toml constraints.txt
@@ -21,7 +21,7 @@ $(VENV)/.bench: $(VENV)/.installed benchmarks/requirements.txt
 demo: $(VENV)/.installed ## what replay is, and GE, PM-ST and RAPO trained on a small graph: tables and figures
 	$(BIN)/rapo demo --force
 	rm -rf demo/smoke
-	$(BIN)/rapo reproduce table1,mechanism,motivation --preset smoke --out demo/smoke
+	$(BIN)/rapo reproduce table1,mechanism --preset smoke --out demo/smoke
 
 smoke: $(VENV)/.installed ## every study of the paper on one small graph
 	rm -rf demo/all
@@ -36,6 +36,15 @@ lint: $(VENV)/.installed ## style, types and the direction of imports
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
+docs: $(VENV)/.installed ## the site, built strictly, its notebooks run; it reads without a network: site/index.html
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+
+dist: docs ## wheel and source distribution, as an index takes them, and the site in one file: dist/
+	rm -rf dist
+	$(BIN)/python -m build --no-isolation
+	$(BIN)/twine check --strict dist/*
+	$(BIN)/python -m zipfile -c dist/rapo-docs.zip site
+
 format: $(VENV)/.installed
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
@@ -47,5 +56,5 @@ chaos: $(VENV)/.installed ## kill -9, lost replicas, restarted databases, hostil
 	$(BIN)/python -m chaos
 
 clean:
-	rm -rf $(VENV) .pytest_cache .ruff_cache .mypy_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) site dist .pytest_cache .ruff_cache .mypy_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

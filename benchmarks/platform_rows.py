@@ -1,91 +1,87 @@
-"""Rows of numbers of a platform: RSD on many seeds, pooled, beside `P0` of the same draws."""
+"""Rows of numbers of a platform beside those of the suite: measured and pooled as the suite does.
+
+For the choice of settings, on seeds from 1000 on, and for variants that the suite does not run.
+"""
 
 from __future__ import annotations
 
+import sys
+import warnings
 from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-import numpy as np
 import pandas as pd
 
-from rapo.platforms import BatchPlatform, PlatformVectorEnv
+from rapo.experiments.rsd_command import ConstantPolicy
+from rapo.experiments.suite.domains import DOMAINS
+from rapo.experiments.suite.measure import RATIOS, ratios, sums
+from rapo.experiments.suite.rows import pooled
 from rapo.rsd import evaluate
-from rapo.rsd.bootstrap import ratio_bootstrap
-from rapo.rsd.pooled import totals
+from rapo.scars import FullWarning
 
 FOLDER = Path(__file__).resolve().parent.parent / "results" / "platforms"
 HORIZONS = (500, 200, 500)
 EPISODES = 6
-Wanted = Sequence[tuple[dict[str, Any], int]]
-"""(options, action) of every run; the option `off_at_replay` is the diagnostic's."""
+CHOOSING, SCORING = range(1000, 1004), range(10)
+OFF: dict[str, Any] = {"deformation": "off"}
+SHOWN = (*RATIOS, "SM_vs_P0", "ReturnKept", "OddsRatio")
 
 
-class Always:
-    """The same action, whatever happens."""
+class Wanted(NamedTuple):
+    """A row: what it says of itself, and the options of the platform that it is of."""
 
-    batched = True
+    told: dict[str, Any]
+    options: dict[str, Any]
+    own_P0: bool = False
+    """Whether it is compared with `P0` under its own setting, not under the frozen one."""
 
-    def __init__(self, action: int) -> None:
-        self.action = action
-
-    def __call__(self, x: Any) -> Any:
-        return np.full(len(x), self.action)
-
-
-def run(
-    platform: Callable[..., BatchPlatform], seed: int, how: dict[str, Any], action: int
-) -> dict[str, float]:
-    """Sums over the episodes of one platform, of RSD with coupled draws."""
-    options = {"off_at_replay": False, **how}
-    off = options.pop("off_at_replay")
-    env = PlatformVectorEnv(1, platform=platform, seed=seed, data="real", **options)
-    result = evaluate(
-        env, Always(action), EPISODES, seed * 1000, True, horizons=HORIZONS, off_at_replay=off
-    )
-    sums = {"return": float(result.frame["ReplayReturn"].sum())}
-    for name in ("RAG", "AUC_R", "SM_R"):
-        sums[f"{name} replay"], sums[f"{name} exposure"] = (
-            float(part.sum()) for part in totals(result, name)
-        )
-    return {**sums, "OddsRatio": float(result.frame["OddsRatio"].mean())}
+    @property
+    def nominal(self) -> dict[str, Any]:
+        """Options of what it is compared with."""
+        setting = {"setting": self.options["setting"]} if self.own_P0 else {}
+        return {**OFF, **setting}
 
 
-def of_seed(
-    platform: Callable[..., BatchPlatform], seed: int, wanted: Wanted
-) -> list[dict[str, float]]:
-    """Every run of one seed, whose tables are made once."""
-    return [run(platform, seed, how, action) for how, action in wanted]
+def run(domain: str, seed: int, options: dict[str, Any]) -> dict[str, Any]:
+    """Episodes of one platform, with the domain's constant action and coupled draws."""
+    env = DOMAINS[domain].make(seed, False, **options)
+    policy = ConstantPolicy(DOMAINS[domain].action, int(env.single_action_space.n))  # type: ignore[attr-defined]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FullWarning)  # a narrow width fills the centres
+        found = evaluate(env, policy, EPISODES, 1000 * seed, True, horizons=HORIZONS)
+    return {"kernel": "", **sums(found), **ratios(found)}
 
 
-def runs(
-    platform: Callable[..., BatchPlatform], seeds: range, wanted: Wanted
-) -> list[list[dict[str, float]]]:
-    """`run` of all platforms for every (options, action), two seeds at a time."""
+def runs(domain: str, seed: int, every: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """`run` of all options on one platform, whose tables are made once."""
+    return [run(domain, seed, options) for options in every]
+
+
+def rows(domain: str, seeds: range, wanted: Sequence[Wanted]) -> pd.DataFrame:
+    """A row of pooled ratios with 95% intervals over platforms for each that is wanted."""
+    every: list[dict[str, Any]] = []
+    for options in [o for w in wanted for o in (w.options, w.nominal)]:
+        if options not in every:
+            every.append(options)
     with ProcessPoolExecutor(2, get_context("spawn")) as pool:
-        asked = [pool.submit(of_seed, platform, seed, wanted) for seed in seeds]
-        by_seed = [task.result() for task in asked]
-    return [list(one) for one in zip(*by_seed, strict=True)]
+        asked = [pool.submit(runs, domain, seed, every) for seed in seeds]
+        of = list(zip(*(task.result() for task in asked), strict=True))
+    found = []
+    for told, options, nominal in ((w.told, w.options, w.nominal) for w in wanted):
+        numbers = pooled(of[every.index(options)], of[every.index(nominal)])
+        kept = {k: v for k, v in numbers.items() if k.startswith(SHOWN)}
+        found.append({**told, "platforms": len(seeds), "episodes": EPISODES, **kept})
+    return pd.DataFrame(found)
 
 
-def row(found: list[dict[str, float]], nominal: list[dict[str, float]]) -> dict[str, Any]:
-    """Pooled ratios with the 95% interval of a bootstrap over platforms.
-
-    Args:
-        found: of every platform.
-        nominal: of the same under `P0` and the policy that is scored, with the same draws.
-    """
-    sums, P0 = pd.DataFrame(found), pd.DataFrame(nominal)
-    ratios = {
-        name: (sums[f"{name} replay"], sums[f"{name} exposure"])
-        for name in ("RAG", "AUC_R", "SM_R")
-    }
-    ratios["SM_vs_P0"] = sums["SM_R replay"], P0["SM_R replay"]
-    ratios["ReturnKept"] = sums["return"], P0["return"]
-    out: dict[str, Any] = {}
-    for name, (above, below) in ratios.items():
-        ratio = ratio_bootstrap(above.to_numpy(), below.to_numpy(), 0.95, 4000, rng=0)
-        out |= {name: ratio.estimate, f"{name}_low": ratio.low, f"{name}_high": ratio.high}
-    return {**out, "OddsRatio": sums["OddsRatio"].mean()}
+def main(doc: str, parts: dict[str, Callable[[], pd.DataFrame]], domain: str) -> None:
+    """Make the table that the command line names, print it and keep it."""
+    if len(sys.argv) != 2 or sys.argv[1] not in parts:
+        sys.exit(doc)
+    table = parts[sys.argv[1]]()
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    table.round(4).to_csv(FOLDER / f"{domain}_{sys.argv[1]}.csv", index=False)
+    print(table.round(3).to_string())

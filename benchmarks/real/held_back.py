@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from rapo.gate import fit_report
-from rapo.gate.fit_report import interval, resampled
+from rapo.gate import shadow_log
+from rapo.gate.shadow_log import interval, resampled
 
 __all__ = ["LEVELS", "auc", "held_at", "interval", "resampled"]
 
@@ -26,7 +26,7 @@ def held_at(score: Reals, bad: Bools, levels: tuple[float, ...], weight: Reals) 
         levels: in (0, 1).
         weight: of each row, (n,); a bootstrap counts rows so.
     """
-    return fit_report.held_at(score, np.where(bad, 0.0, weight), np.where(bad, weight, 0.0), levels)
+    return shadow_log.held_at(score, np.where(bad, 0.0, weight), np.where(bad, weight, 0.0), levels)
 
 
 def auc(score: Reals, bad: Bools, weight: Reals) -> float:

@@ -20,10 +20,11 @@ from rapo.platforms import (
     Candidates,
     PlatformVectorEnv,
 )
+from rapo.platforms.data import data_folder
 from rapo.platforms.routing import Routing
 from rapo.platforms.twin import Twin
 from rapo.platforms.warehouse import Warehouse
-from rapo.platforms.warehouse.floor import FILE, data_folder
+from rapo.platforms.warehouse.floor import FILE
 from rapo.rsd import evaluate
 from rapo.rsd.policy import as_actor
 

@@ -3,10 +3,10 @@
 import gymnasium
 import numpy as np
 import pytest
+from cascade_reference import ReferenceCascade
 
 from rapo.agents.shield import ROLLOUTS, Shield, shield_law
 from rapo.cascade.generate import generate
-from rapo.cascade.reference import ReferenceCascade
 from rapo.cascade.rng import derive
 from rapo.cascade.setting import AGGRESSIVE, CONSERVATIVE, DECAY, Setting
 from rapo.core.law import sample

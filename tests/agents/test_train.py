@@ -84,7 +84,7 @@ def test_a_run_leaves_checkpoint_progress_summary_and_config(tmp_path, config):
 def test_steps_are_rounded_up_to_whole_rollouts(tmp_path, config):
     made = config("GE", steps=257)
     assert made.updates == 2
-    assert train(made, tmp_path)["steps"] == 512
+    assert train(made, str(tmp_path))["steps"] == 512
 
 
 def test_other_seeds_and_graphs_give_other_weights(tmp_path, config):

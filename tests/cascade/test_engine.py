@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
+from cascade_reference import ReferenceCascade
 
 from rapo.cascade.engine import STATS, Cascade
-from rapo.cascade.reference import ReferenceCascade
 from rapo.cascade.setting import DECAY, REPLAY, Setting
 from rapo.cascade.stats import HARM, REACH, SCAR, SENSITIVE, SERVED
 from rapo.core.memory import HarmMemory

@@ -8,9 +8,11 @@ import pytest
 from scipy.sparse.csgraph import connected_components
 
 from rapo.cascade import fit as module
+from rapo.cascade import fit_search
 from rapo.cascade.engine import Cascade
 from rapo.cascade.exposure import exposure_point, fit_episodes, nominal_harm
-from rapo.cascade.fit import TAUS, THETA, Fit, fit
+from rapo.cascade.fit import THETA, Fit, fit
+from rapo.cascade.fit_search import TAUS, Search
 from rapo.cascade.fitted import chosen_fit
 from rapo.cascade.generate import generate
 from rapo.cascade.load import from_networkx
@@ -69,7 +71,7 @@ def test_selectivity_is_what_a_fresh_evaluation_finds(blocks):
 
 def test_the_next_larger_tau_is_not_enough(blocks):
     found = fit(blocks)
-    search = module._Search(blocks, PARAMS, Setting.default(), THETA)
+    search = Search(blocks, PARAMS, Setting.default(), THETA)
     i = int(np.flatnonzero(np.isclose(found.params.tau, TAUS))[0])
     assert search.run(found.regions, found.params).enough
     assert not search.run(found.regions, replace(PARAMS, tau=float(TAUS[i - 1]))).enough
@@ -136,7 +138,7 @@ def test_the_scars_alone_hold_a_tiny_graph_down(karate):
     assert found.odds <= THETA
     assert found.odds_same <= 1.05 * THETA
     # regions of five would reach theta by the trace alone and remember little
-    coarse = module._Search(karate, FieldParams(), COMPACT, THETA)
+    coarse = Search(karate, FieldParams(), COMPACT, THETA)
     coarse.theta = 1.0
     one = coarse.run(make_regions("pieces:5", karate), FieldParams(tau=0.86))
     assert one.odds <= THETA
@@ -190,7 +192,7 @@ def test_the_nominal_record_is_what_the_memory_of_a_stationary_run_sees(blocks):
 
 def test_the_share_orders_the_odds(blocks):
     regions = make_regions("pieces:5", blocks)
-    search = module._Search(blocks, PARAMS, Setting.default(), THETA)
+    search = Search(blocks, PARAMS, Setting.default(), THETA)
     shares, odds = [], []
     for tau in (1.0, 0.1, 0.03, 0.01):
         params = FieldParams(tau=tau)
@@ -264,12 +266,12 @@ def test_a_graph_whose_stimuli_do_no_harm_is_named():
 def test_tau_goes_on_down_until_little_of_the_sensitive_mass_stays(karate, monkeypatch):
     found = fit(karate, regions="node", setting=COMPACT)
     module._KNOWN.clear()
-    monkeypatch.setattr(module, "MASS", 0.1)
+    monkeypatch.setattr(fit_search, "MASS", 0.1)
     stricter = fit(karate, regions="node", setting=COMPACT)
     assert stricter.mass <= 0.1 < found.mass
     assert stricter.params.tau < found.params.tau
     module._KNOWN.clear()
-    monkeypatch.setattr(module, "MASS", 1e-6)  # no tau gets there: the odds decide alone
+    monkeypatch.setattr(fit_search, "MASS", 1e-6)  # no tau gets there: the odds decide alone
     assert fit(karate, regions="node", setting=COMPACT).params.tau == found.params.tau
     module._KNOWN.clear()
 

@@ -272,7 +272,7 @@ def test_a_search_finds_the_best_and_is_not_done_twice(tmp_path, calls):
     assert len(calls["trained"]) == 2 * 4 * 4 * 2
     assert any("round 2" in words for words in told)
     before = {kind: len(calls[kind]) for kind in ("screened", "trained")}
-    assert calibrate(tmp_path, **SIZES) == chosen
+    assert calibrate(str(tmp_path), **SIZES) == chosen
     assert {kind: len(calls[kind]) for kind in before} == before
 
 

@@ -221,7 +221,7 @@ def made(tmp_path_factory, inline):
         patch.setattr(reproduce, "make_engine", lambda name, slots: nullcontext(inline()))
         found = command.run_consistency("smoke", root / "out", data=root / "logs", jobs=1)
         patch.setattr(Evaluate, "run", None)  # a second run has nothing left to do
-        again = command.run_consistency("smoke", root / "out", data=root / "logs", jobs=1)
+        again = command.run_consistency("smoke", str(root / "out"), data=str(root / "logs"), jobs=1)
     return root / "out", found, again
 
 

@@ -80,7 +80,9 @@ def test_a_second_run_goes_on_with_what_is_there(made, monkeypatch):
     out, verdicts, size = made
     monkeypatch.setitem(SIZES, "smoke", size)
     monkeypatch.setattr(Measure, "run", None)  # nothing is left to run
-    pd.testing.assert_frame_equal(run_networks("smoke", out, data=out / "nowhere"), verdicts)
+    pd.testing.assert_frame_equal(
+        run_networks("smoke", str(out), data=str(out / "nowhere")), verdicts
+    )
 
 
 def test_a_damaged_piece_is_named(made, tmp_path):
@@ -89,7 +91,7 @@ def test_a_damaged_piece_is_named(made, tmp_path):
     measure.piece(tmp_path).parent.mkdir()
     measure.piece(tmp_path).write_text("{}")
     with pytest.raises(ValueError, match=measure.piece(tmp_path).name):
-        analysis.read([measure], tmp_path)
+        measure.read(tmp_path)
 
 
 def test_what_misses_its_bar_is_said_and_selectivity_asked_of_large_ones_only():

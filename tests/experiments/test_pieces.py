@@ -8,8 +8,17 @@ import pytest
 
 from rapo.agents.train_config import TrainConfig
 from rapo.experiments import pieces
-from rapo.experiments.pieces import existing, read_content, rounded, write_piece
-from rapo.experiments.tasks import Evaluate, Train, read_piece
+from rapo.experiments.piece_reader import read_piece
+from rapo.experiments.pieces import (
+    existing,
+    read_content,
+    read_rows,
+    rounded,
+    write_piece,
+    write_rows,
+)
+from rapo.experiments.task import Alone
+from rapo.experiments.tasks import Evaluate, Train
 
 TASK = Evaluate(Train(TrainConfig(method="GE", nodes=40)), "GE", episodes=20)
 
@@ -133,3 +142,57 @@ def test_without_pyarrow_the_remedy_is_told_and_nothing_is_called_damaged(tmp_pa
             call()
         assert "damaged" not in str(caught.value)
     assert not (tmp_path / "new.parquet").exists()
+
+
+# Pieces of rows
+
+
+ROWS = {
+    "key": "a-1",
+    "seconds": 1.5,
+    "fit": {"tau": 0.1, "spec": None},
+    "rows": [
+        {"policy": "x", "means": {"RAG": 1 / 3, "R_c": None}, "n": 2**53 + 1, "heavy": True},
+        {"policy": "y", "means": {"RAG": 1e-300, "R_c": 2.0}, "n": 3, "heavy": False},
+    ],
+}
+
+
+class One(Alone):
+    key = "a-1"
+
+
+def test_rows_come_back_to_the_last_digit(tmp_path):
+    write_rows(tmp_path / "a.parquet", ROWS)
+    back = read_rows(tmp_path / "a.parquet")
+    assert back == ROWS and type(back["rows"][0]["n"]) is int
+    assert list(back["rows"][0]) == list(ROWS["rows"][0])
+    assert [path.name for path in tmp_path.iterdir()] == ["a.parquet"]
+
+
+def test_a_row_without_a_leaf_has_none_there(tmp_path):
+    rows = [{"a": 1}, {"a": 2, "point": {"share": 0.5}}]
+    write_rows(tmp_path / "a.parquet", {"key": "a", "rows": rows})
+    assert read_rows(tmp_path / "a.parquet")["rows"][0] == {"a": 1, "point": {"share": None}}
+
+
+@pytest.mark.parametrize("suffix", [".json", ".parquet"])
+def test_a_task_that_stands_alone_reads_either_format(tmp_path, suffix):
+    task = One()
+    assert not task.done(tmp_path) and task.needs == ()
+    path = task.piece(tmp_path).with_suffix(suffix)
+    path.parent.mkdir()
+    if suffix == ".json":
+        path.write_text(json.dumps(ROWS))
+    else:
+        write_rows(path, ROWS)
+    assert task.done(tmp_path) and task.read(tmp_path, rows=2) == ROWS
+    with pytest.raises(ValueError, match=f"a-1{suffix} is damaged .not a piece of a-1"):
+        task.read(tmp_path, rows=3)
+
+
+@pytest.mark.parametrize("change", [{"key": "b-2"}, {"rows": []}])
+def test_a_piece_of_another_task_or_without_rows_is_named(tmp_path, change):
+    write_rows(One().piece(tmp_path), {**ROWS, **change})
+    with pytest.raises(ValueError, match=r"a-1\.parquet is damaged"):
+        One().read(tmp_path)

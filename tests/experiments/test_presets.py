@@ -10,7 +10,8 @@ from rapo.experiments import cost
 from rapo.experiments.presets import PAPER, PRESETS, QUICK, Preset
 from rapo.experiments.reproduce import chosen_studies, missing_pieces, study
 from rapo.experiments.schedule import needed
-from rapo.experiments.tasks import Train, without_additions
+from rapo.experiments.task import without_additions
+from rapo.experiments.tasks import Train
 
 RESULTS = Path(__file__).parents[2] / "results" / "paper"
 

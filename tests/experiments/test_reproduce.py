@@ -18,8 +18,8 @@ from rapo.agents.config import PPOConfig
 from rapo.cascade.setting import Setting
 from rapo.core.version import VERSION
 from rapo.experiments import presets, reproduce
+from rapo.experiments.reproduce import study
 from rapo.experiments.schedule import LocalEngine
-from rapo.experiments.studies import table1, table_a1
 from rapo.experiments.tasks import Train
 
 SHORT = Setting.default().replace(horizons=(120, 40, 120))
@@ -163,7 +163,9 @@ def test_figures_are_drawn_from_pieces_alone(made, monkeypatch, capsys, tmp_path
         monkeypatch, capsys, "reproduce", "figures", "--preset", "tiny", "--out", tmp_path
     )
     assert code in (0, None), err
-    lost = [task.key for task in table_a1.plan(TINY) if task.method != "GE"]  # GE is in Table 1
+    lost = [
+        task.key for task in study("table-a1").plan(TINY) if task.method != "GE"
+    ]  # GE is in Table 1
     assert [line for line in out.splitlines() if line.startswith("left out")] == [
         f"left out table-a1: {len(lost)} of its pieces missing, the first is {lost[0]}; rapo "
         f"reproduce table-a1 --preset tiny --out {tmp_path} makes what is missing"
@@ -227,7 +229,7 @@ def test_results_of_other_defaults_are_drawn_but_not_added_to(made, tmp_path, mo
     monkeypatch.setitem(presets.PRESETS, "tiny", changed)
     with pytest.raises(ValueError, match="differ in setting, steps"):
         reproduce.reproduce("table1", "tiny", old)
-    sections = reproduce.reproduce("figures", "tiny", old)
+    sections = reproduce.reproduce("figures", "tiny", str(old))
     assert "table1" in [section.name for section in sections]
     assert (old / "table1.csv").read_bytes() == (made / "table1.csv").read_bytes()
     with pytest.raises(ValueError, match="another config"):
@@ -254,7 +256,7 @@ def test_a_damaged_piece_is_named(made, tmp_path, monkeypatch, capsys):
     (tmp_path / "pieces").mkdir()
     for path in (made / "pieces").iterdir():
         (tmp_path / "pieces" / path.name).write_bytes(path.read_bytes())
-    path = table1.plan(TINY)[3].piece(tmp_path)
+    path = study("table1").plan(TINY)[3].piece(tmp_path)
     path.write_bytes(path.read_bytes()[:100])
     code, _, err = rapo(
         monkeypatch, capsys, "reproduce", "table1", "--preset", "tiny", "--out", tmp_path

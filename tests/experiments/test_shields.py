@@ -35,7 +35,7 @@ def runs(tmp_path_factory):
 
 
 def test_a_fixed_shield_keeps_ges_weights(runs, tmp_path):
-    told = make_shield(runs["GE"], tmp_path)
+    told = make_shield(str(runs["GE"]), str(tmp_path))
     policy, config = load_agent(tmp_path / "checkpoint.pt")
     assert isinstance(policy, Shield) and config.method == "Shield"
     assert policy.threshold == SHIELD_THRESHOLD == told["threshold"]

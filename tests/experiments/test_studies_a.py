@@ -9,8 +9,11 @@ import pytest
 from rapo.cascade.engine import Cascade
 from rapo.experiments.pieces import write_piece
 from rapo.experiments.presets import PAPER, SMOKE
-from rapo.experiments.studies import ablations, sizes, tradeoff
+from rapo.experiments.reproduce import study
+from rapo.experiments.studies.ablations.claims import reach_vs_free
 from rapo.experiments.studies.section import Store
+from rapo.experiments.studies.sizes import analysis as sizes_analysis
+from rapo.experiments.studies.tradeoff.claims import bend
 from rapo.experiments.studies.verdicts import DIFFERS, HOLDS
 from rapo.experiments.tasks import misattributed
 
@@ -85,10 +88,11 @@ def write(task, root, undefined=False, change=None):
     write_piece(task.piece(root), content)
 
 
-def section(study, preset, root, **options):
-    for task in study.plan(preset):
+def section(name, preset, root, **options):
+    plan, analyse = study(name)
+    for task in plan(preset):
         write(task, root, **options)
-    return study.analyse(Store(root, preset))
+    return analyse(Store(root, preset))
 
 
 def t_interval(a, b):
@@ -102,7 +106,7 @@ def table(told, start):
 
 
 def test_sizes_are_trained_alike_and_share_rapos_policy():
-    tasks = sizes.plan(PAPER)
+    tasks = study("sizes").plan(PAPER)
     graphs = len(PAPER.size_seeds)
     assert len(tasks) == 5 * 4 * graphs
     policies = {task.policy.key: task.policy.config for task in tasks}
@@ -111,7 +115,7 @@ def test_sizes_are_trained_alike_and_share_rapos_policy():
 
 
 def test_sizes_table_and_claims(tmp_path):
-    told = section(sizes, PRESET, tmp_path)
+    told = section("sizes", PRESET, tmp_path)
     rows = told.files["sizes"]
     assert rows["nodes"].tolist() == [50, 100]
     assert np.allclose(rows["reduction"], 1 - 0.33)
@@ -126,8 +130,8 @@ def test_sizes_table_and_claims(tmp_path):
 
 
 def test_sizes_out_of_the_papers_range_are_named(tmp_path, monkeypatch):
-    monkeypatch.setattr(sizes, "SIZES_REDUCTION", (0.7, 0.83))
-    told = section(sizes, PRESET, tmp_path)
+    monkeypatch.setattr(sizes_analysis, "SIZES_REDUCTION", (0.7, 0.83))
+    told = section("sizes", PRESET, tmp_path)
     assert told.claims[0].verdict == DIFFERS
     assert told.claims[0].why == (
         "out of the range: 50 nodes (interval reaches it), 100 nodes (interval reaches it)"
@@ -135,7 +139,7 @@ def test_sizes_out_of_the_papers_range_are_named(tmp_path, monkeypatch):
 
 
 def test_tradeoff_shares_table_1s_evaluations_and_names_each_task_once():
-    tasks = tradeoff.plan(PRESET)
+    tasks = study("tradeoff").plan(PRESET)
     keys = [task.key for task in tasks]
     assert len(set(keys)) == len(keys)
     for method in ("GE", "PM-ST", "Shield-UM", "RAPO", "Shield"):
@@ -145,7 +149,7 @@ def test_tradeoff_shares_table_1s_evaluations_and_names_each_task_once():
 
 
 def test_tradeoff_numbers(tmp_path):
-    told = section(tradeoff, PRESET, tmp_path)
+    told = section("tradeoff", PRESET, tmp_path)
     rows = told.files["tradeoff"].set_index(["group", "name"])
     default = rows.loc[("RAPO", "w_H 2, eta 0.05")]
     assert np.isclose(default["RAG"], 0.33) and np.isclose(default["ReplayRet"], 0.82)
@@ -164,7 +168,7 @@ def test_tradeoff_numbers(tmp_path):
 
 
 def test_tradeoff_claims(tmp_path):
-    told = section(tradeoff, PRESET, tmp_path)
+    told = section("tradeoff", PRESET, tmp_path)
     # odds that follow RAG to the letter are not the paper's 0.87 either
     assert [claim.verdict for claim in told.claims] == [HOLDS, HOLDS, HOLDS, DIFFERS, HOLDS]
     fall, cost, *_ = told.claims
@@ -214,7 +218,7 @@ def moved(w_H, metric, by):
     ],
 )
 def test_w_H_is_judged_by_intervals_over_graphs(w_H, metric, by, verdicts, tmp_path):
-    told = section(tradeoff, PRESET, tmp_path, change=moved(w_H, metric, by))
+    told = section("tradeoff", PRESET, tmp_path, change=moved(w_H, metric, by))
     assert [claim.verdict for claim in told.claims[:2]] == verdicts
     undecided = told.claims[1].why.startswith("not decided: the interval covers 0; below 2.5")
     assert undecided == (verdicts[1] == DIFFERS)
@@ -222,7 +226,7 @@ def test_w_H_is_judged_by_intervals_over_graphs(w_H, metric, by, verdicts, tmp_p
 
 def test_w_H_is_judged_by_means_on_one_graph(tmp_path):
     preset = replace(PRESET, graph_seeds=(0,), sweep_seeds=(0,), retrain_seeds=(0,))
-    told = section(tradeoff, preset, tmp_path)
+    told = section("tradeoff", preset, tmp_path)
     assert [claim.verdict for claim in told.claims[:2]] == [HOLDS] * 2
     assert told.claims[0].ours == (
         "RAG falls by 0.150 a unit of w_H below 2.5, by 0.020 above, 0.130 less"
@@ -234,7 +238,7 @@ def test_more_rag_gained_than_return_lost_is_no_open_question(tmp_path):
         if w_H_of(task) == 4.0:
             episodes["ReplayReturn"] = [value + 10 for value in episodes["ReplayReturn"]]
 
-    cost = section(tradeoff, PRESET, tmp_path, change=cheap).claims[1]
+    cost = section("tradeoff", PRESET, tmp_path, change=cheap).claims[1]
     assert cost.verdict == DIFFERS and cost.why.startswith("below")
 
 
@@ -247,7 +251,7 @@ def test_more_rag_gained_than_return_lost_is_no_open_question(tmp_path):
     ],
 )
 def test_bend_is_where_the_slope_has_halved(rag, words):
-    assert words in tradeoff.bend(pd.DataFrame({0: rag}, index=[1.0, 2.0, 3.0, 4.0]))
+    assert words in bend(pd.DataFrame({0: rag}, index=[1.0, 2.0, 3.0, 4.0]))
 
 
 def odds_claim(told):
@@ -258,7 +262,7 @@ def test_odds_are_compared_across_choices_and_within_them(tmp_path):
     def against(_, side, episodes):
         episodes["OddsRatio"] = [episodes["AUC_R"][0] - 0.1 * side, None]
 
-    claim = odds_claim(section(tradeoff, PRESET, tmp_path, change=against))
+    claim = odds_claim(section("tradeoff", PRESET, tmp_path, change=against))
     assert claim.statement == "OddsRatio goes with RAG across the constants of the sweeps"
     # the means of the 9 choices agree, the graphs of each are opposed
     assert claim.ours == "1.00 over the means of n = 9 choices of w_H, eta and tau"
@@ -271,20 +275,20 @@ def test_odds_that_agree_only_within_a_choice_are_not_enough(tmp_path):
     def opposed(_, side, episodes):
         episodes["OddsRatio"] = [0.1 * side - episodes["AUC_R"][0], None]
 
-    claim = odds_claim(section(tradeoff, PRESET, tmp_path, change=opposed))
+    claim = odds_claim(section("tradeoff", PRESET, tmp_path, change=opposed))
     assert claim.ours.startswith("-1.00 over") and claim.verdict == DIFFERS
     assert claim.why.endswith("r = 1.00 is left over graphs")
 
 
 def test_one_graph_leaves_nothing_within_a_choice(tmp_path):
     preset = replace(PRESET, graph_seeds=(0,), sweep_seeds=(0,), retrain_seeds=(0,))
-    claim = odds_claim(section(tradeoff, preset, tmp_path))
+    claim = odds_claim(section("tradeoff", preset, tmp_path))
     assert claim.ours.startswith("1.00 over") and "nothing can be said over graphs" in claim.why
 
 
 def test_without_values_around_the_knee_nothing_is_claimed_of_it(tmp_path):
     preset = replace(PRESET, w_H=(0.5, 2.0), retrained=(), methods=("GE", "RAPO"), thresholds=())
-    told = section(tradeoff, preset, tmp_path)
+    told = section("tradeoff", preset, tmp_path)
     assert [claim.statement for claim in told.claims] == [
         "RAPO's curve is better than stationary methods and shields",
         "OddsRatio goes with RAG across the constants of the sweeps",
@@ -297,13 +301,13 @@ def test_a_method_that_beats_rapo_is_named(tmp_path, monkeypatch):
     monkeypatch.setitem(
         globals(), "found", lambda task: (0.2, 99.0) if task.method == "PM-ST" else usual(task)
     )
-    told = section(tradeoff, PRESET, tmp_path)
+    told = section("tradeoff", PRESET, tmp_path)
     claim = next(c for c in told.claims if c.paper == "Pareto-like curve")
     assert claim.verdict == DIFFERS and "PM-ST beats" in claim.why
 
 
 def test_ablations_numbers(tmp_path):
-    told = section(ablations, PRESET, tmp_path)
+    told = section("ablations", PRESET, tmp_path)
     rows = told.files["ablations"].set_index(["part", "name"])
     expected = {
         ("decay", "delta 0.999"): 0.37,
@@ -326,7 +330,7 @@ def test_ablations_numbers(tmp_path):
 
 
 def test_ablations_claims(tmp_path):
-    told = section(ablations, PRESET, tmp_path)
+    told = section("ablations", PRESET, tmp_path)
     verdicts = {claim.statement: claim.verdict for claim in told.claims}
     assert verdicts["Slow-decay scars maintain suppression (delta 0.999)"] == HOLDS
     # half of the reduction of 0.33 is RAG 0.665: top-k has 0.53, local 0.83
@@ -348,7 +352,7 @@ def test_partial_deployment_must_keep_rag_and_reach_low(metric, verdict, tmp_pat
         if task.method == "top-k":
             episodes[metric] = [1.4 * value for value in episodes[metric]]
 
-    told = section(ablations, PRESET, tmp_path, change=change)
+    told = section("ablations", PRESET, tmp_path, change=change)
     claim = next(c for c in told.claims if "top-k" in c.statement)
     assert claim.verdict == verdict  # 1.4 x 0.53 is above 0.665
     assert claim.why.endswith("asks for RAG 0.67 and reach vs P0 0.67 or less")
@@ -358,29 +362,33 @@ def test_partial_deployment_must_keep_rag_and_reach_low(metric, verdict, tmp_pat
 
 def test_reach_is_divided_on_the_same_graph():
     few = pd.DataFrame({"reach_replay": [6.0, 1.0, 3.0]}, index=[2, 1, 3])
-    found = ablations.reach_vs_free(few, pd.Series({0: 1.0, 1: 4.0, 2: 8.0, 3: 0.0}))
+    found = reach_vs_free(few, pd.Series({0: 1.0, 1: 4.0, 2: 8.0, 3: 0.0}))
     assert found.index.tolist() == [2, 1, 3]
     assert np.allclose(found, [0.75, 0.25, np.nan], equal_nan=True)
 
 
 def test_ablations_change_what_they_say():
-    tasks = {task.name: task for task in ablations.plan(PRESET) if task.policy.config.graph_seed}
+    tasks = {
+        task.name: task for task in study("ablations").plan(PRESET) if task.policy.config.graph_seed
+    }
     assert dict(tasks["slow-decay-0.95"].params) == {"delta": 0.95}
     assert tasks["slow-decay"].key == PRESET.evaluation("slow-decay", 1).key
     assert dict(tasks["top-k-2"].options) == {"deformation": "topk:2"}
     assert dict(tasks["local-0.25"].options) == {"deformation": "local:0.25"}
     assert dict(tasks["RAPO-lost0.5"].options) == {"lost": "0.5"}
     assert dict(tasks["RAPO-noisy1"].options) == {"spread": "1"}
-    made = [task.policy.config for task in ablations.plan(PRESET) if task.name == "retrained"]
+    made = [
+        task.policy.config for task in study("ablations").plan(PRESET) if task.name == "retrained"
+    ]
     literal = [config for config in made if config.setting.persistence == 0]
     assert len(made) == 8 and {config.regions for config in literal} == {"node"}
     assert {config.steps for config in made} == {PRESET.retrain_steps}
 
 
-@pytest.mark.parametrize("study", [sizes, tradeoff, ablations])
-def test_one_graph_has_no_intervals_and_undefined_values_do_no_harm(study, tmp_path):
+@pytest.mark.parametrize("name", ["sizes", "tradeoff", "ablations"])
+def test_one_graph_has_no_intervals_and_undefined_values_do_no_harm(name, tmp_path):
     one = dict.fromkeys(("graph_seeds", "size_seeds", "sweep_seeds", "retrain_seeds"), (0,))
-    told = section(study, replace(PRESET, **one), tmp_path, undefined=True)
+    told = section(name, replace(PRESET, **one), tmp_path, undefined=True)
     for _, frame in told.tables:
         assert "[" not in frame.to_string() and "nan" not in frame.to_string()
     for _, _, figure in told.figures:

@@ -11,14 +11,14 @@ from rapo.cascade.setting import EXPOSURE, REPLAY, Setting
 from rapo.envs.vector import GraphDiffusionVectorEnv
 from rapo.experiments.pieces import write_piece
 from rapo.experiments.presets import SMOKE
-from rapo.experiments.studies import (
-    mechanism,
-    mechanism_correlation,
-    mechanism_measures,
-    motivation,
-    table1,
-)
+from rapo.experiments.reproduce import study
+from rapo.experiments.studies.mechanism import correlation, measures
+from rapo.experiments.studies.mechanism.plan import repeated
+from rapo.experiments.studies.motivation import analysis as motivation_analysis
+from rapo.experiments.studies.motivation.analysis import table
+from rapo.experiments.studies.motivation.figures import curves
 from rapo.experiments.studies.section import Store
+from rapo.experiments.studies.table1.plan import twins
 from rapo.experiments.studies.verdicts import DIFFERS, HOLDS
 from rapo.experiments.throttle import UNTHROTTLED, Throttle, ThrottledRun, run_throttled
 
@@ -88,7 +88,7 @@ def plain(values):
 
 def write(root, preset, change=lambda name, seed, episodes, curves: None):
     """All pieces of the study, each perhaps changed first."""
-    for task in mechanism.plan(preset):
+    for task in study("mechanism").plan(preset):
         name, seed = task.name, task.policy.config.graph_seed
         episodes, curves = episodes_of(name, seed), curves_of(name)
         episodes = {k: np.resize(np.array(v, float), task.episodes) for k, v in episodes.items()}
@@ -108,7 +108,7 @@ def pieces_of(store):
         m: store.pieces([preset.evaluation(m, s) for s in preset.graph_seeds])
         for m in preset.methods
     }
-    out["P0-twin"] = store.pieces(table1.twins(preset))
+    out["P0-twin"] = store.pieces(twins(preset))
     return out
 
 
@@ -126,8 +126,8 @@ def claim(section, words):
 
 
 def test_plan_adds_only_repeats_of_rapo_to_table_1():
-    keys = [{task.key for task in study.plan(SMOKE)} for study in (mechanism, table1)]
-    assert keys[0] - keys[1] == {task.key for task in mechanism_correlation.repeated(SMOKE)}
+    keys = [{task.key for task in study(name).plan(SMOKE)} for name in ("mechanism", "table1")]
+    assert keys[0] - keys[1] == {task.key for task in repeated(SMOKE)}
 
 
 def test_pooled_std_is_that_of_all_episodes(tmp_path):
@@ -141,7 +141,7 @@ def test_pooled_std_is_that_of_all_episodes(tmp_path):
         curves["odds_ratio"][5] = NAN
 
     pieces = pieces_of(write(tmp_path, TWO, change))["RAPO"]
-    curve = mechanism_measures.pooled(pieces, "odds_ratio")
+    curve = measures.pooled(pieces, "odds_ratio")
     whole = np.concatenate(graphs)
     assert curve["mean"][0] == pytest.approx(3.0) == whole.mean()
     assert curve["std"][0] == pytest.approx(whole.std(ddof=1), rel=5e-5)
@@ -152,25 +152,23 @@ def test_pooled_std_is_that_of_all_episodes(tmp_path):
 
 def test_in_phase_counts_from_the_start_of_the_phase(tmp_path):
     pieces = pieces_of(write(tmp_path, TWO))["RAPO"]
-    part = mechanism_measures.in_phase(
-        mechanism_measures.pooled(pieces, "reach"), mechanism_measures.horizons_of(pieces), REPLAY
-    )
+    part = measures.in_phase(measures.pooled(pieces, "reach"), measures.horizons_of(pieces), REPLAY)
     assert len(part) == 50
     assert part["step"].iloc[0] == 0 and part["end"].iloc[-1] == 500
 
 
 def test_injected_is_law_times_rates():
     frame = pd.DataFrame({f"action{a}_replay": [p, 0.0] for a, p in enumerate((0.2, 0.3, 0.5))})
-    found = mechanism_measures.injected(frame, (0.7, 0.35, 0.15), REPLAY)
+    found = measures.injected(frame, (0.7, 0.35, 0.15), REPLAY)
     assert found.tolist() == pytest.approx([0.2 * 0.7 + 0.3 * 0.35 + 0.5 * 0.15, 0])
-    assert mechanism_measures.injected(frame, (0.7, 0.35, 0.15), EXPOSURE).isna().all()
+    assert measures.injected(frame, (0.7, 0.35, 0.15), EXPOSURE).isna().all()
 
 
 def test_replay_over_exposure_is_a_ratio_of_means():
     frame = pd.DataFrame(
         {"graph_seed": [0, 0, 1], "peak_exposure": [1.0, 3.0, 0.0], "peak_replay": [3.0, 1.0, 1.0]}
     )
-    found = mechanism_measures.replay_over_exposure(frame, "peak")
+    found = measures.replay_over_exposure(frame, "peak")
     assert found[0] == 1.0  # the mean of ratios would be 5/3
     assert np.isnan(found[1])
 
@@ -188,7 +186,7 @@ def test_replay_over_exposure_is_a_ratio_of_means():
     ],
 )
 def test_verdict_of(ratios, word):
-    assert mechanism_measures.verdict_of(ratios) == word
+    assert measures.verdict_of(ratios) == word
 
 
 @pytest.mark.parametrize(
@@ -203,30 +201,30 @@ def test_verdict_of(ratios, word):
     ],
 )
 def test_changed_between(shift, exposure, replay, word):
-    assert mechanism_measures.changed_between(shift, exposure, replay) == word
+    assert measures.changed_between(shift, exposure, replay) == word
 
 
 def test_compounding_by_hand(tmp_path):
     pieces = pieces_of(write(tmp_path, TWO))
-    steps = mechanism_measures.compounding(pieces["RAPO"], pieces["P0-twin"])
+    steps = measures.compounding(pieces["RAPO"], pieces["P0-twin"])
     assert steps["mass_ratio"].tolist() == pytest.approx([0.25] * 50)
     assert steps["odds_ratio"].tolist() == pytest.approx([0.5] * 50)
     assert steps["power"][0] == pytest.approx((1 - 0.5**10) / 10)  # 1/2 + 1/4 + ... over ten steps
 
 
 def test_depth_of_a_quarter_at_a_half_is_two(tmp_path):
-    depth = mechanism_measures.depths(frames_of(pieces_of(write(tmp_path, TWO))))
+    depth = measures.depths(frames_of(pieces_of(write(tmp_path, TWO))))
     assert depth["mass_ratio"].tolist() == [0.25, 0.25]
     assert depth["depth"].tolist() == pytest.approx([2.0, 2.0])
 
 
 def often_of(store):
-    return store.frame(mechanism_correlation.repeated(store.preset))
+    return store.frame(repeated(store.preset))
 
 
 def test_correlations_by_hand(tmp_path):
     store = write(tmp_path, TWO)
-    found = mechanism_correlation.correlations(frames_of(pieces_of(store)), often_of(store))
+    found = correlation.correlations(frames_of(pieces_of(store)), often_of(store))
     table = found.set_index(["metric", "level"])
     assert table.loc[("RAG", "episodes"), "r"] == pytest.approx(1.0)
     assert table.loc[("RAG", "episodes"), "n"] == 8
@@ -246,8 +244,8 @@ def test_chance_is_what_a_stimulus_leaves_open():
         {"graph_seed": graph, "stimulus": stimulus, "RAG": own[graph, stimulus] + noise}
     )
     share = 4 / (4 + own.var())
-    assert mechanism_correlation.chance(frame, "RAG") == pytest.approx(share, abs=0.02)
-    assert np.isnan(mechanism_correlation.chance(frame[:20], "RAG"))  # each stimulus once
+    assert correlation.chance(frame, "RAG") == pytest.approx(share, abs=0.02)
+    assert np.isnan(correlation.chance(frame[:20], "RAG"))  # each stimulus once
 
 
 def test_a_stimulus_that_came_once_has_no_mean():
@@ -255,7 +253,7 @@ def test_a_stimulus_that_came_once_has_no_mean():
         {"graph_seed": 0, "stimulus": [1, 1, 2], "OddsRatio": [0.2, 0.4, 1.0],
          "RAG": [1.0, 3.0, 5.0], "AUC_R": 1.0, "SM_R": 1.0}
     )  # fmt: skip
-    means = mechanism_correlation.stimulus_means(frame)
+    means = correlation.stimulus_means(frame)
     assert means.index.tolist() == [(0, 1)]
     assert means.loc[(0, 1), "OddsRatio"] == pytest.approx(0.3) and means.loc[(0, 1), "RAG"] == 2
 
@@ -266,12 +264,12 @@ def test_sustained_compares_the_halves_after_the_start(tmp_path):
         curves["reach"] = np.where(replay < 50, 100.0, np.where(replay < 250, 5.0, 3.0))
         curves["sensitive_mass"] = np.ones(len(STEPS))
 
-    assert mechanism_measures.sustained(pieces_of(write(tmp_path, TWO, change))["RAPO"]) == 0.5
+    assert measures.sustained(pieces_of(write(tmp_path, TWO, change))["RAPO"]) == 0.5
 
 
 def test_activity_by_hand(tmp_path):
     pieces = pieces_of(write(tmp_path, TWO))
-    acts = mechanism_measures.activity(pieces, frames_of(pieces)).set_index("method")
+    acts = measures.activity(pieces, frames_of(pieces)).set_index("method")
     rates = Setting.default().rates
     assert acts.loc["RAPO", "injected_replay"] == pytest.approx((rates[0] + rates[1]) / 2)
     assert acts.loc["GE", "injected_replay"] == pytest.approx(rates[0])
@@ -283,7 +281,7 @@ def test_activity_by_hand(tmp_path):
 
 
 def test_section_and_its_verdicts(tmp_path):
-    section = mechanism.analyse(write(tmp_path, TWO))
+    section = study("mechanism").analyse(write(tmp_path, TWO))
     assert [name for name, _, _ in section.figures] == [
         "odds_ratio", "scar_mass", "reach_inside_outside", "compounding",
     ]  # fmt: skip
@@ -315,7 +313,7 @@ def test_section_and_its_verdicts(tmp_path):
             {f"action{a}_replay": np.full(len(episodes["RAG"]), a == 0.0) for a in range(3)}
         ) if name == "RAPO" else None,
     )  # fmt: skip
-    kept_whole = claim(mechanism.analyse(more), "injection rate")
+    kept_whole = claim(study("mechanism").analyse(more), "injection rate")
     assert kept_whole.ours.startswith("1.00") and kept_whole.verdict == DIFFERS  # beyond the range
     assert claim(section, "breadth").ours.startswith("0.75")
     local = claim(section, "localised")
@@ -328,12 +326,12 @@ def test_suppression_that_nothing_explains_breaks_the_corollary(tmp_path):
         if name == "GE":
             episodes["peak_replay"][:] = 2.0
 
-    found = claim(mechanism.analyse(write(tmp_path, TWO, change)), "only through")
+    found = claim(study("mechanism").analyse(write(tmp_path, TWO, change)), "only through")
     assert found.verdict == DIFFERS and "GE" in found.why
 
 
 def test_one_graph_has_no_intervals(tmp_path):
-    section = mechanism.analyse(write(tmp_path, replace(TWO, graph_seeds=(0,))))
+    section = study("mechanism").analyse(write(tmp_path, replace(TWO, graph_seeds=(0,))))
     assert set(section.files["mechanism_correlation"]["level"]) == {
         "episodes", "stimulus means",
     }  # fmt: skip
@@ -343,7 +341,7 @@ def test_one_graph_has_no_intervals(tmp_path):
 
 @pytest.mark.parametrize("methods", [("GE", "PM-ST"), ("RAPO",), ("GE", "RAPO")])
 def test_methods_may_be_missing(tmp_path, methods):
-    section = mechanism.analyse(write(tmp_path, replace(TWO, methods=methods)))
+    section = study("mechanism").analyse(write(tmp_path, replace(TWO, methods=methods)))
     assert set(section.files["mechanism"]["method"]) == {*methods, "P0-twin"}
     assert any("odds ratio" in c.statement for c in section.claims) == ("RAPO" in methods)
 
@@ -358,7 +356,7 @@ def test_undefined_numbers_stay_undefined(tmp_path):
         for action in range(3):
             del episodes[f"action{action}_replay"]
 
-    section = mechanism.analyse(write(tmp_path, TWO, change))
+    section = study("mechanism").analyse(write(tmp_path, TWO, change))
     assert claim(section, "over episodes").ours.endswith("n = 3")
     assert not any("injection rate" in c.statement for c in section.claims)
     for _, _, figure in section.figures:
@@ -428,7 +426,7 @@ def made_up_run():
 
 
 def test_table_by_hand():
-    row = motivation.table({"made up": made_up_run()}, Throttle()).iloc[0]
+    row = table({"made up": made_up_run()}, Throttle()).iloc[0]
     assert row["peak_exposure"] == 5.0 and row["peak_replay"] == 2.5
     assert row["peak_ratio"] == 0.5
     assert row["reach_exposure"] == 3.5 and row["reach_replay"] == 2.25
@@ -439,17 +437,17 @@ def test_table_by_hand():
 
 
 def test_curves_do_not_cross_phases():
-    found = motivation.curves({"made up": made_up_run()})
+    found = curves({"made up": made_up_run()})
     assert found["step"].tolist() == [0, 2, 4]
     assert found["reach"].tolist() == [3.5, 0.5, 2.25]  # medians of two episodes' means
 
 
 def test_section_shows_replay(monkeypatch, tmp_path):
-    monkeypatch.setattr(motivation, "EPISODES", 16)
+    monkeypatch.setattr(motivation_analysis, "EPISODES", 16)
     preset = replace(SMOKE, nodes=250)  # on 50 V_sens is full, whoever is served
-    assert motivation.plan(preset) == []
-    section = motivation.analyse(Store(tmp_path, preset))
+    assert study("motivation").plan(preset) == []
+    section = study("motivation").analyse(Store(tmp_path, preset))
     assert [c.verdict for c in section.claims] == [HOLDS, HOLDS]
     assert len(section.files["motivation"]) == 6
-    again = motivation.analyse(Store(tmp_path, preset))
+    again = study("motivation").analyse(Store(tmp_path, preset))
     pd.testing.assert_frame_equal(section.files["motivation"], again.files["motivation"])

@@ -24,7 +24,6 @@ from rapo.experiments.suite.measure import CONSTANT, Measure
 from rapo.experiments.suite.policies import Given
 from rapo.experiments.suite.rows import METRICS
 from rapo.experiments.suite.sizes import Size
-from rapo.platforms.feed import claims
 from rapo.rsd import evaluate
 from rapo.rsd.pooled import POOLED, totals
 
@@ -217,14 +216,12 @@ def test_wrong_words_end_with_one_line_and_nothing_is_written(
     assert not (tmp_path / "out").exists()
 
 
-@pytest.mark.parametrize("domain", ["feed", "routing"])
+@pytest.mark.parametrize("domain", ["feed", "routing", "warehouse"])
 def test_missing_data_are_refused(domain, here, tmp_path, monkeypatch):
     monkeypatch.setenv("RAPO_DATA", str(tmp_path / "nowhere"))
-    claims.claims_of.cache_clear()
     with pytest.raises(ValueError, match="--stand-in"):
         run_suite(domain, "tiny", tmp_path / "out")
     assert not (tmp_path / "out").exists()
-    claims.claims_of.cache_clear()
 
 
 def test_a_folder_of_something_else_is_refused(made, here, tmp_path):

@@ -7,8 +7,9 @@ import pytest
 
 from rapo.experiments.pieces import write_piece
 from rapo.experiments.presets import PAPER, SMOKE
-from rapo.experiments.studies import table1
+from rapo.experiments.reproduce import study
 from rapo.experiments.studies.section import Store
+from rapo.experiments.studies.table1.plan import constants
 from rapo.experiments.studies.verdicts import CALIBRATED, CONSTRUCTED, DIFFERS, HOLDS, PREDICTED
 
 PRESET = replace(SMOKE, graph_seeds=(0, 1, 2), episodes=2)
@@ -18,7 +19,7 @@ ACTIONS = {"aggressive": 100.0, "moderate": 90.0, "conservative": 60.0}
 
 def section(root, preset, gaps):
     """Table 1 with GE's return above the aggressive action's by the gap of each graph."""
-    for task in table1.plan(preset):
+    for task in study("table1").plan(preset):
         seed = task.policy.config.graph_seed
         worth = ACTIONS.get(task.name, 100.0 + gaps[seed]) + seed
         episodes = {"episode": [0, 1], "ReplayReturn": [worth - 3, worth + 3]}
@@ -28,7 +29,7 @@ def section(root, preset, gaps):
         content = {"key": task.key, "seconds": 1.0, "training": None, "shield": None,
                    "episodes": episodes, "curves": {}}  # fmt: skip
         write_piece(task.piece(root), content)
-    return table1.analyse(Store(root, preset))
+    return study("table1").analyse(Store(root, preset))
 
 
 def claim(told):
@@ -37,7 +38,7 @@ def claim(told):
 
 
 def test_constants_share_ges_graphs_episodes_and_kernel():
-    tasks = table1.constants(PAPER)
+    tasks = constants(PAPER)
     assert len(tasks) == 3 * len(PAPER.graph_seeds) == len({task.key for task in tasks})
     ge = PAPER.evaluation("GE", 4)
     for task in tasks[12:15]:
@@ -78,7 +79,7 @@ def test_one_graph_has_no_interval(tmp_path, gap, verdict):
 
 def told_of(root, preset, values, training=lambda task: None):
     """Table 1 with given RAG, ReplayRet of each method; graphs differ by 0.01."""
-    for task in table1.plan(preset):
+    for task in study("table1").plan(preset):
         seed = task.policy.config.graph_seed
         rag, kept = values.get(task.name, (1.0, 1.0))
         rag += 0.01 * seed
@@ -89,7 +90,7 @@ def told_of(root, preset, values, training=lambda task: None):
         content = {"key": task.key, "seconds": 1.0, "training": training(task), "shield": None,
                    "episodes": episodes, "curves": {}}  # fmt: skip
         write_piece(task.piece(root), content)
-    return table1.analyse(Store(root, preset))
+    return study("table1").analyse(Store(root, preset))
 
 
 ALL = replace(PAPER, graph_seeds=(0, 1, 2), episodes=2)

@@ -14,8 +14,10 @@ from rapo.agents.config import PPOConfig
 from rapo.agents.train_config import TrainConfig
 from rapo.cascade.setting import Setting
 from rapo.experiments import tasks as module
+from rapo.experiments.piece_reader import read_piece
 from rapo.experiments.pieces import read_content, write_piece
-from rapo.experiments.tasks import Constant, Evaluate, Greedy, Guard, Train, digest, read_piece
+from rapo.experiments.task import digest
+from rapo.experiments.tasks import Constant, Evaluate, Greedy, Guard, Train
 from rapo.rsd.result import TRACES, RSDResult
 
 SHORT = Setting.default().replace(horizons=(60, 20, 60), delay=10)

@@ -11,7 +11,7 @@ from rapo.agents.train_config import TrainConfig
 from rapo.cascade.rng import derive
 from rapo.experiments import shields
 from rapo.experiments.presets import PAPER
-from rapo.experiments.studies import table1
+from rapo.experiments.studies.table1.analysis import against_twin
 
 
 class TwoPieces:
@@ -30,7 +30,7 @@ class TwoPieces:
 
 
 def test_off_at_replay_is_divided_by_the_exposure_of_its_p0_twin():
-    found = table1.against_twin(TwoPieces()).iloc[0]
+    found = against_twin(TwoPieces()).iloc[0]
     assert (found["RAG"], found["AUC_R"], found["SM_R"]) == (2.0, 2.0, 2.0)  # 8 / 4
 
 

@@ -76,7 +76,7 @@ def test_nothing_undefined_holds():
 def test_studies_judge_by_these_rules_alone():
     """No study writes a verdict or a kind of its own."""
     words = {verdicts.HOLDS, verdicts.DIFFERS, *verdicts.KINDS}
-    for path in Path(studies.__file__).parent.glob("*.py"):
+    for path in Path(studies.__file__).parent.rglob("*.py"):
         if path.name == "verdicts.py":
             continue
         tree = ast.parse(path.read_text())

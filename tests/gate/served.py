@@ -59,3 +59,12 @@ class Served:
             warnings.simplefilter("ignore")
             with Gate.open(self.db, read_only=True) as gate:
                 return gate.events(limit=100_000)
+
+
+def logged(db: Path) -> list[str]:
+    """Kinds of all events of a log."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        gate = Gate.open(db, create=False, read_only=True)
+    with gate:
+        return [event.kind for event in gate.events(0, 10**6)]

@@ -227,7 +227,7 @@ def test_every_action_has_a_form_and_words(filled: Any, name: str) -> None:
     assert empty.status_code == 200 and f'action="/actions/{name}"' in empty.text
     wanted = made(name, reason="r")
     data = wanted.whole_body(filled.gate.engine.state, filled.now)
-    for words in (wanted.title(), wanted.meaning(filled.gate.config), wanted.told(data, {})):
+    for words in (wanted.title(), wanted.meaning(filled.gate.config), wanted.log_line(data, {})):
         assert words and words[0].isupper()
     assert action_of(wanted.event, data) is ACTIONS[name]
 

@@ -13,12 +13,12 @@ from fastapi.testclient import TestClient
 
 from rapo.gate import Gate
 from rapo.gate.actions import Allow, Rollback
-from rapo.gate.declare import deeds
+from rapo.gate.declare import action_log
 from rapo.gate.service import questions
 from rapo.gate.service.app import make_app
-from rapo.gate.service.audits import AuditProcess, Audits
 from rapo.gate.service.auth import Keys
-from rapo.gate.service.forms import Wanted
+from rapo.gate.service.lists import Wanted, regions
+from rapo.gate.service.questions import AuditProcess, Audits
 
 
 @pytest.fixture
@@ -35,7 +35,7 @@ def test_it_answers_as_the_gate_itself_would(service: Any, beside: AuditProcess)
     for question, args in (
         (Gate.chain, ("diets",)), (questions.top, (10,)), (Gate.bias, ()),
         (Gate.queue, ()), (Gate.reporters, ()), (questions.overview, ()),
-        (questions.regions, (Wanted(sort="H"),)), (deeds, ()),
+        (regions, (Wanted(sort="H"),)), (action_log, ()),
         (questions.dry_run, (Rollback(source="s0", dry_run=True),)),
     ):  # fmt: skip
         assert beside.ask_waiting(question, *args) == here.ask_waiting(question, *args), question

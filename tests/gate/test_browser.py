@@ -318,3 +318,23 @@ def test_every_page_fits_a_laptop_and_a_phone(browser, site, gate, scheme, width
             page.screenshot(path=f"{folder}/{name}-{width}-{scheme}.png", full_page=True)
     clean(page, site)
     context.close()
+
+
+def test_on_a_phone_what_somebody_judges_is_read_without_moving_sideways(browser, site):
+    context = browser.new_context(viewport={"width": 390, "height": 844}, base_url=site)
+    page = watched(context)
+    log_in(page, "admin")
+    cut = """() => [...document.querySelectorAll(".stacked, .fit, nav a, .filters *")]
+        .filter((e) => e.getBoundingClientRect().right > innerWidth).length"""
+    for address in (
+        "/queue",
+        "/bias",
+        "/policy",
+        "/reporters",
+        "/actions/rollback?" + urlencode({"source": CAMPAIGN}),
+    ):
+        page.goto(address)
+        assert page.locator(".stacked, .fit, .filters").count()
+        assert page.evaluate(cut) == 0, address
+    clean(page, site)
+    context.close()

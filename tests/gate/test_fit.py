@@ -1,17 +1,17 @@
 """`rapo gate fit`: known answers are found, the later part is not looked at, too little is said."""
 
 import json
-import sys
+import shlex
+import shutil
 import warnings
 
 import numpy as np
 import pytest
 
-from rapo.cli import main
 from rapo.core.params import FieldParams
 from rapo.gate.config import GateConfig, SimulatedClock
-from rapo.gate.fit import NotEnoughError, base_rate, can_act, fit
-from rapo.gate.fit_report import draw, lines
+from rapo.gate.fit import NotEnoughError, base_rate, can_act, draw, fit, lines
+from rapo.gate.format import flat
 from rapo.gate.gate import Gate
 from rapo.gate.intake import HarmReport
 from rapo.gate.shadow_log import ShadowLog
@@ -33,20 +33,6 @@ def made_up(rates, *, per_tick=5.0, ticks=1500, seed=0, sources=500, signals=2):
         [f"region-{i}" for i in range(len(rates))], (tick, region, count[tick, region] + 0.0),
         (when, where, np.ones(n), rng.integers(0, sources, n), rng.integers(0, signals, n)), 10,
     )  # fmt: skip
-
-
-@pytest.fixture
-def rapo(monkeypatch, capsys):
-    """Run `rapo gate …` here: (exit code, stdout, stderr)."""
-
-    def run(*words):
-        monkeypatch.setattr(sys, "argv", ["rapo", "gate", *map(str, words)])
-        capsys.readouterr()
-        with pytest.raises(SystemExit) as ended:
-            main()
-        return int(ended.value.code or 0), *capsys.readouterr()
-
-    return run
 
 
 @pytest.fixture(scope="module")
@@ -137,10 +123,11 @@ def test_settings_that_cannot_act_say_so():
         assert str(idle).startswith("0 of 412 regions can scar")
 
 
-def test_it_is_told_and_drawn(found):
-    told = lines(found, 1440.0)
-    assert told[-1] == found.configure() and str(found.settings) in told[-1]
-    assert any("region-41" in line for line in told)
+def test_it_is_said_and_drawn(found):
+    *sentences, call, command = lines(found, 1440.0)
+    assert call == found.configure() and str(found.settings) in call
+    assert command == found.command()
+    assert any("region-41" in line for line in sentences)
     _, axes = draw(found)
     assert axes.get_ylim()[0] == 0 and len(axes.lines) >= 3
 
@@ -218,6 +205,14 @@ def test_the_command_prints_the_call_and_draws(database, tmp_path, rapo):
     assert rapo("fit", "--db", database, "--plot", plot)[0] == 2  # the figure is there
     found = json.loads(rapo("fit", "--db", database, "--json")[1])
     assert found["scarred"] == ["c7"] and found["settings"]["params"]["tau"] > 0
+    command = next(line for line in out.splitlines() if line.startswith("rapo gate configure"))
+    words = shlex.split(command)[2:]
+    path = shutil.copy(database, tmp_path / "other.db")
+    assert rapo(*words, "--db", path)[0] == 0
+    with Gate.open(path, read_only=True) as gate:
+        (change,) = gate.store.read(0, 1, ("ConfigChange",), newest=True)
+    logged = flat(change.data()["config"])
+    assert flat(found["settings"]).items() <= logged.items()
 
 
 def test_too_short_a_log_writes_nothing(tmp_path, rapo):

@@ -89,6 +89,17 @@ def test_many_addresses_are_bounded_together(service: Any) -> None:
             one.close()
 
 
+def test_an_address_with_too_many_makes_room_among_its_own(service: Any) -> None:
+    with serving(service, per_address=5, head_seconds=600) as port:
+        bystander = half_sent(port, "127.0.0.9")
+        held = [half_sent(port, "127.0.0.2") for _ in range(12)]
+        assert ended(held[0])
+        bystander.sendall(b"\r\n\r\n")
+        assert bystander.recv(1000).startswith(b"HTTP/1.1 401")  # heard: it has no key
+        for one in (bystander, *held):
+            one.close()
+
+
 def test_a_request_under_way_is_not_dropped_for_one_that_waits(service: Any) -> None:
     with serving(service, per_address=3, head_seconds=600) as port:
         key = service.keys["gate"]

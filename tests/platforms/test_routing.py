@@ -8,9 +8,10 @@ from gymnasium.utils.env_checker import check_env
 import rapo
 from rapo import FieldParams
 from rapo.platforms import PlatformEnv, PlatformVectorEnv
+from rapo.platforms.data import data_folder
 from rapo.platforms.routing import Routing, Setting
 from rapo.platforms.routing.demand import demand_of
-from rapo.platforms.routing.topology import FILE, data_folder, topologies
+from rapo.platforms.routing.topology import FILE, topologies
 from rapo.rsd import check, evaluate
 
 ID = "rapo/Routing-v0"
@@ -213,16 +214,14 @@ def test_ids_and_checkers():
 
 
 def test_without_data_a_stand_in_is_used_with_a_warning_and_said(monkeypatch, tmp_path):
-    monkeypatch.delenv("RAPO_DATA", raising=False)
-    monkeypatch.setattr("rapo.platforms.routing.topology.data_folder", lambda: tmp_path)
-    with pytest.warns(UserWarning, match="RAPO_DATA"):
-        env = PlatformVectorEnv(1, platform=Routing, seed=4321)
+    monkeypatch.setenv("RAPO_DATA", str(tmp_path))
+    for _ in range(2):  # every time, not only before the tables are made
+        with pytest.warns(UserWarning, match="RAPO_DATA"):
+            env = PlatformVectorEnv(1, platform=Routing, seed=4321)
     env.reset(seed=0)
     assert env.describe()["data"] == "stand-in" and env.step([0])[4]["stand_in"] == 1
-    monkeypatch.setenv("RAPO_DATA", str(tmp_path))
-    for data in ("auto", "real"):
-        with pytest.raises(ValueError, match="RAPO_DATA"):
-            Routing(data=data, seed=1234)
+    with pytest.raises(ValueError, match="RAPO_DATA"):
+        Routing(data="real", seed=1234)
     (tmp_path / FILE).parent.mkdir()
     (tmp_path / FILE).write_bytes(b"nothing")
     with pytest.raises(ValueError, match="does not hold"):

@@ -7,8 +7,9 @@ from gymnasium.utils.env_checker import check_env
 
 from rapo import FieldParams
 from rapo.platforms import PlatformEnv, PlatformVectorEnv
+from rapo.platforms.data import data_folder
 from rapo.platforms.warehouse import Setting, Warehouse
-from rapo.platforms.warehouse.floor import FILE, data_folder, floor_of
+from rapo.platforms.warehouse.floor import FILE, floor_of
 from rapo.rsd import check, evaluate
 
 ID = "rapo/Warehouse-v0"
@@ -185,16 +186,14 @@ def test_ids_and_checkers():
 
 
 def test_without_data_a_stand_in_is_used_with_a_warning_and_said(monkeypatch, tmp_path):
-    monkeypatch.delenv("RAPO_DATA", raising=False)
-    monkeypatch.setattr("rapo.platforms.warehouse.floor.data_folder", lambda: tmp_path)
-    with pytest.warns(UserWarning, match="RAPO_DATA"):
-        env = PlatformVectorEnv(1, platform=Warehouse, seed=1001)
+    monkeypatch.setenv("RAPO_DATA", str(tmp_path))
+    for _ in range(2):  # every time, not only before the tables are made
+        with pytest.warns(UserWarning, match="RAPO_DATA"):
+            env = PlatformVectorEnv(1, platform=Warehouse, seed=1001)
     env.reset(seed=0)
     assert env.describe()["data"] == "stand-in" and env.step([0])[4]["stand_in"] == 1
-    monkeypatch.setenv("RAPO_DATA", str(tmp_path))
-    for data in ("auto", "real"):
-        with pytest.raises(ValueError, match="RAPO_DATA"):
-            Warehouse(data=data, seed=1234)
+    with pytest.raises(ValueError, match="RAPO_DATA"):
+        Warehouse(data="real", seed=1234)
     (tmp_path / FILE).parent.mkdir()
     for content in (b"nothing", __import__("gzip").compress(b"2\n2\n0 0 0 0\n")):
         (tmp_path / FILE).write_bytes(content)

@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from math import isfinite
 from typing import Any
+
+from rapo.core.validate import (
+    NOT_NEGATIVE,
+    POSITIVE,
+    PROBABILITY,
+    TRUTH,
+    WHOLE,
+    Rule,
+    check_fields,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,13 +63,7 @@ class PPOConfig:
     """Upper bound of the duals, reported when it holds a budget off; chosen."""
 
     def __post_init__(self) -> None:
-        for field in fields(self):
-            value = getattr(self, field.name)
-            rule, holds = _RULES[field.name]
-            kind = bool if field.type == "bool" else int | float
-            fits = isinstance(value, kind) and isinstance(value, bool) == (kind is bool)
-            if not fits or not isfinite(value) or not holds(value):
-                raise ValueError(f"{field.name} must be {rule}, got {value!r}")
+        check_fields(self, _RULES)
         if self.rollout % self.envs:
             raise ValueError(
                 f"rollout must be a multiple of envs, got {self.rollout} with {self.envs} envs"
@@ -100,16 +103,13 @@ _FOREIGN: Mapping[str, Any] = {
 }  # fmt: skip
 """What `for_gymnasium` changes; the numbers that Stable-Baselines3 has come to."""
 
-Rule = tuple[str, Callable[[Any], bool]]
-_WHOLE: Rule = ("a whole number >= 1", lambda v: isinstance(v, int) and v >= 1)
-_POSITIVE: Rule = ("a positive number", lambda v: v > 0)
-_NOT_NEGATIVE: Rule = ("a number >= 0", lambda v: v >= 0)
+_DISCOUNT = Rule("a discount in (0, 1)", lambda v: 0 < v < 1)
 _RULES: dict[str, Rule] = {
-    **dict.fromkeys(("envs", "rollout", "minibatch", "epochs", "hidden", "bptt"), _WHOLE),
-    **dict.fromkeys(("lr", "clip", "max_grad_norm", "dual_cap"), _POSITIVE),
-    **dict.fromkeys(("entropy", "value_coef", "dual_lr", "dual_start"), _NOT_NEGATIVE),
-    "steady": ("true or false", lambda v: True),
-    **dict.fromkeys(("gamma", "cost_gamma"), ("a discount in (0, 1)", lambda v: 0 < v < 1)),
-    "gae_lambda": ("in [0, 1]", lambda v: 0 <= v <= 1),
+    **dict.fromkeys(("envs", "rollout", "minibatch", "epochs", "hidden", "bptt"), WHOLE),
+    **dict.fromkeys(("lr", "clip", "max_grad_norm", "dual_cap"), POSITIVE),
+    **dict.fromkeys(("entropy", "value_coef", "dual_lr", "dual_start"), NOT_NEGATIVE),
+    "steady": TRUTH,
+    **dict.fromkeys(("gamma", "cost_gamma"), _DISCOUNT),
+    "gae_lambda": PROBABILITY,
 }
-"""What each value must be, in words and as a test."""
+"""What each value must be."""

@@ -65,8 +65,8 @@ class EnvConfig:
             raise ValueError(f"budget must be a mean cost of an episode > 0, got {self.budget!r}")
         carried = any(cost.carried for cost in row.costs)
         if carried != (self.delay > 0):
-            told = "needs a delay of 1 or more" if carried else "takes no delay"
-            raise ValueError(f"{row.name} {told}, got {self.delay}")
+            rule = "needs a delay of 1 or more" if carried else "takes no delay"
+            raise ValueError(f"{row.name} {rule}, got {self.delay}")
 
     @property
     def updates(self) -> int:

@@ -87,10 +87,10 @@ class EpisodicPPO(PPO):
 
     def iterate(self) -> dict[str, float]:
         """As PPO's; the cost is that of an episode. NaN until the first has ended."""
-        told = super().iterate()
+        means = super().iterate()
         for constraint in self.constraints:
-            told[f"cost_{constraint.name}"] = float(self.episodes[1])
-        return {**told, "return": float(self.episodes[0]), "length": float(self.episodes[2])}
+            means[f"cost_{constraint.name}"] = float(self.episodes[1])
+        return {**means, "return": float(self.episodes[0]), "length": float(self.episodes[2])}
 
     def spent(self, costs: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
         """Mean cost (K,) of the episodes that ended in this rollout, NaN if none did."""

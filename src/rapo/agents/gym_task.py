@@ -205,10 +205,10 @@ class GymTask(SyncVectorEnv):
     def step(self, actions: Any) -> Any:
         """As Gymnasium's, `info` with the costs (N,) and, where episodes end, `final_obs`."""
         x, reward, terminated, truncated, info = super().step(actions)
-        told = {KEY: np.array([meter.cost for meter in self.meters])}
+        reported = {KEY: np.array([meter.cost for meter in self.meters])}
         if "final_obs" in info:
-            told["final_obs"] = info["final_obs"]
-        return np.asarray(x, np.float32), reward, terminated, truncated, told
+            reported["final_obs"] = info["final_obs"]
+        return np.asarray(x, np.float32), reward, terminated, truncated, reported
 
     def ended(self) -> npt.NDArray[np.float64]:
         """(E, 3) return, cost and length of the episodes that have ended since last asked."""

@@ -36,7 +36,7 @@ def policy_gradient(logits: Any, actions: Any, before: Any, advantage: Any, clip
         (3,) mean entropy, estimate of KL(before, now), share of clipped steps.
     """
     B, A = logits.shape
-    told = np.zeros(3)
+    sums = np.zeros(3)
     log_p = np.empty(A)
     for i in range(B):
         highest = logits[i, 0]
@@ -61,10 +61,10 @@ def policy_gradient(logits: Any, actions: Any, before: Any, advantage: Any, clip
             chosen = 1.0 if a == actions[i] else 0.0
             slope = push * (chosen - p) + bonus * p * (log_p[a] + entropy)
             gradient[i, a] = slope / B
-        told[ENTROPY] += entropy / B
-        told[KL] += (ratio - 1.0 - gap) / B
-        told[CLIPPED] += (1.0 if abs(ratio - 1.0) > clip else 0.0) / B
-    return told
+        sums[ENTROPY] += entropy / B
+        sums[KL] += (ratio - 1.0 - gap) / B
+        sums[CLIPPED] += (1.0 if abs(ratio - 1.0) > clip else 0.0) / B
+    return sums
 
 
 @kernel

@@ -24,14 +24,13 @@ from rapo.agents.lagrangian import Constraint, Duals
 from rapo.agents.loss import CLIPPED, ENTROPY, KL, log_probability, policy_gradient
 from rapo.agents.model import Model, Seen
 from rapo.agents.normaliser import Normaliser
-from rapo.agents.rollout import Rollout, Steps
-from rapo.cascade.setting import DECAY, PHASES
+from rapo.agents.rollout import Rollout, Steps, phases_of
+from rapo.cascade.setting import DECAY
 
 Float = npt.NDArray[np.float32]
 
 TRAINING_SEEDS = 2**40
 """Environments are seeded from here on; evaluations, with small seeds, meet other episodes."""
-
 
 _SAVED = (
     "updates", "weights", "adam", "normaliser", "duals", "x", "memory", "forget", "phase", "costs",
@@ -72,9 +71,9 @@ class PPO:
         self.x, info = env.reset(seed=TRAINING_SEEDS + seed * config.envs)
         # x does not tell Exposure from Replay or the washout, whose values differ widely: without
         # the phase the critic's errors drown what an action earns. It is of no use to the policy.
-        self.phase = _phase(info, config.envs)
-        signals, told = 1 + len(self.constraints), self.phase.shape[1]
-        self.model = Model(network, size, actions, signals, config.hidden, told)
+        self.phase = phases_of(info, config.envs)
+        signals, extra = 1 + len(self.constraints), self.phase.shape[1]
+        self.model = Model(network, size, actions, signals, config.hidden, extra)
         self.model.initialise(seed)
         self.normaliser = Normaliser(size)
         self.duals = Duals(self.constraints, config.dual_lr, config.dual_start, config.dual_cap)
@@ -95,7 +94,7 @@ class PPO:
         costs = [config.cost_gamma] * (signals - 1)
         self.discounts = np.array([config.gamma, *costs], np.float32)
         self.waiting = Steps.none(
-            config.envs, size, self.model.memory, size + self.model.memory + told, signals
+            config.envs, size, self.model.memory, size + self.model.memory + extra, signals
         )
         self.env_seconds = 0.0
 
@@ -119,20 +118,20 @@ class PPO:
             self.waiting.features[..., : self.model.inputs] = self.waiting.x
             ends = self.waiting.last[:, : self.model.inputs]
             ends.copy_(torch.from_numpy(self.normaliser(ends.numpy())))
-        told = self.update(rollout, rng)
+        means = self.update(rollout, rng)
         if not first:
             moved = [torch.from_numpy(part) for part in self.normaliser.update(raw)]
             if self.config.steady:
                 self.model.rewrite(*moved)
                 self.waiting.rewrite(*moved)
-        told["reward"] = float(rollout.means[0])
+        means["reward"] = float(rollout.means[0])
         for constraint, cost in zip(self.constraints, rollout.means[1:], strict=True):
-            told[f"cost_{constraint.name}"] = float(cost)
+            means[f"cost_{constraint.name}"] = float(cost)
         self.duals.ascend(self.spent(rollout.means[1:]))
         for constraint, value in zip(self.constraints, self.duals.values, strict=True):
-            told[f"dual_{constraint.name}"] = float(value)
+            means[f"dual_{constraint.name}"] = float(value)
         self.updates += 1
-        return told
+        return means
 
     def spent(self, costs: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
         """What the duals hold against the budgets: mean costs (K,) of a step of the rollout."""
@@ -208,13 +207,13 @@ class PPO:
                 signals[t, :, 1 + k] = info[constraint.key] * constraint.scale
             for n in np.flatnonzero(truncated[t]).tolist():
                 last[t, n] = self._features(info["final_obs"][n], self.phase[n], n)
-            self.phase = _phase(info, N)
+            self.phase = phases_of(info, N)
             cut = (self.cuts == self.updates * T + t + 1) & ~(terminated[t] | truncated[t])
             if cut.any():
                 for n in np.flatnonzero(cut).tolist():
                     last[t, n] = self._features(self.x[n], self.phase[n], n)
                 self.x, info = self.env.reset(options={"reset_mask": cut})
-                self.phase = _phase(info, N)
+                self.phase = phases_of(info, N)
                 truncated[t] |= cut
             self.forget = terminated[t] | truncated[t]
             if "phase" in info:  # the memory of a policy starts anew with Exposure and with Replay
@@ -265,11 +264,11 @@ class PPO:
         pieces, size = model.pieces(T, N, config.minibatch, config.bptt)
         for _ in range(config.epochs):
             order = rng.permutation(pieces)
-            told, misfit, batches = np.zeros(3), 0.0, 0
+            sums, misfit, batches = np.zeros(3), 0.0, 0
             for start in range(0, pieces, size):
                 rows, logits = model.forward(rollout.seen, order[start : start + size], config.bptt)
                 slope = torch.empty_like(logits)
-                told += policy_gradient(
+                sums += policy_gradient(
                     logits.numpy(), rollout.actions[rows], rollout.log_p[rows], gain[rows],
                     config.clip, config.entropy, slope.numpy(),
                 )  # fmt: skip
@@ -292,9 +291,9 @@ class PPO:
                 self.adam.step()
                 batches += 1
         return {
-            "entropy": told[ENTROPY] / batches,
-            "kl": told[KL] / batches,
-            "clipped": told[CLIPPED] / batches,
+            "entropy": sums[ENTROPY] / batches,
+            "kl": sums[KL] / batches,
+            "clipped": sums[CLIPPED] / batches,
             "value_loss": misfit / batches,
         }
 
@@ -345,10 +344,3 @@ class PPO:
         self.phase = np.asarray(state["phase"]).copy()
         self.costs = np.asarray(state["costs"]).copy()
         self.waiting = Steps.of(state["waiting"])
-
-
-def _phase(info: Mapping[str, Any], envs: int) -> Float:
-    """(N, 3) which phase each environment is in, one-hot; (N, 0) where there are none."""
-    if "phase" not in info:
-        return np.empty((envs, 0), np.float32)
-    return np.asarray(np.eye(len(PHASES), dtype=np.float32)[info["phase"]])

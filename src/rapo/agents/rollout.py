@@ -16,6 +16,7 @@ import torch
 from torch import Tensor
 
 from rapo.agents.model import Seen
+from rapo.cascade.setting import PHASES
 
 Float = npt.NDArray[np.float32]
 Int = npt.NDArray[np.int64]
@@ -121,3 +122,10 @@ class Rollout:
     """(T, N, 1 + K) False where an episode was cut off before the cost arrived."""
     means: npt.NDArray[np.float64]
     """(1 + K,) of reward and whole costs over the steps just taken."""
+
+
+def phases_of(info: Mapping[str, Any], envs: int) -> Float:
+    """(N, 3) which phase each environment is in, one-hot; (N, 0) where there are none."""
+    if "phase" not in info:
+        return np.empty((envs, 0), np.float32)
+    return np.asarray(np.eye(len(PHASES), dtype=np.float32)[info["phase"]])

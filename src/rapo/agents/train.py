@@ -38,7 +38,7 @@ TOLERANCE = 0.1
 
 def train(
     config: AnyConfig,
-    out: Path,
+    out: Path | str,
     *,
     resume: bool = False,
     tensorboard: bool = False,
@@ -61,7 +61,7 @@ def train(
     Returns:
         The summary: steps, seconds, budgets and whether they were met.
     """
-    row = METHODS[config.method]
+    out, row = Path(out), METHODS[config.method]
     if row.policy_of is not None and row.shield is None:
         raise ValueError(
             f"{row.name} is an evaluation of a trained {row.policy_of}: run rapo train "

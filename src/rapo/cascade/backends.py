@@ -10,11 +10,11 @@ import numpy.typing as npt
 
 from rapo.cascade import lanes_kernel, push_kernel
 from rapo.cascade.clock import EPISODE_ROWS
-from rapo.cascade.lanes_kernel import SITE, SUMS, run_lanes
+from rapo.cascade.lanes_kernel import SUMS, run_lanes
+from rapo.cascade.positions import SITE, law_of, sites_of
 from rapo.cascade.push_kernel import run_push
 from rapo.core.bits import packed, unpacked, word_count
 from rapo.core.bundle import Bundle
-from rapo.core.fields import HARM_PER_NODE
 from rapo.core.lanes import LANES
 
 if TYPE_CHECKING:
@@ -43,32 +43,11 @@ def choose_backend(name: str, engine: Cascade) -> str:
     return name
 
 
-def _law(engine: Cascade) -> Float:
-    """The constants of the step as the kernels index them: (10,) float32."""
-    p = engine.params
-    values = (
-        engine.setting.persistence, 1 - p.lam, p.alpha, p.delta, p.eta, p.tau, p.w_G, p.w_H,
-        p.psi_min, HARM_PER_NODE,
-    )  # fmt: skip
-    return np.array(values, np.float32)
-
-
 def _live_index(engine: Cascade, region: npt.NDArray[np.int32]) -> npt.NDArray[np.int64]:
     """Index into the live regions for each node's region, -1 for the others."""
     index = np.full(engine.region_count, -1, np.int64)
     index[engine.live] = np.arange(len(engine.live))
     return index[region]
-
-
-def _sites(engine: Cascade) -> Float:
-    """(n * 8,) what is summed over active nodes: x, y, x^2 + y^2, 1, V_sens, and three 0.
-
-    Positions minus 0.5: small numbers keep the variance's cancellation harmless.
-    """
-    x, y = (engine.graph.positions - np.float32(0.5)).T
-    sites = np.zeros((engine.graph.n, SITE), np.float32)
-    sites[:, :5] = np.stack((x, y, x * x + y * y, np.ones_like(x), engine.graph.sensitive), axis=1)
-    return sites.reshape(-1)
 
 
 def _turns(engine: Cascade, count: int) -> list[npt.NDArray[np.int64]]:
@@ -112,9 +91,9 @@ class LanesBackend:
         self.turns = _turns(engine, self.blocks)
         fixed = (
             graph.indptr, graph.indices, graph.prob,
-            _sites(engine), _live_index(engine, engine.regions), graph.sensitive,
+            sites_of(graph), _live_index(engine, engine.regions), graph.sensitive,
             packed(graph.sensitive), _live_index(engine, engine.credit),
-            packed(engine.designated), _law(engine),
+            packed(engine.designated), law_of(engine.params, engine.setting.persistence),
             graph.support.astype(np.int64),
             np.ascontiguousarray(np.float32(1) - engine.rates), schedule,
         )  # fmt: skip
@@ -229,9 +208,9 @@ class PushBackend:
         self.turns = _turns(engine, self.rows)
         fixed = (
             graph.indptr, graph.indices, graph.prob,
-            _sites(engine), _live_index(engine, engine.regions), graph.sensitive,
+            sites_of(graph), _live_index(engine, engine.regions), graph.sensitive,
             packed(graph.sensitive), _live_index(engine, engine.credit),
-            packed(engine.designated), _law(engine),
+            packed(engine.designated), law_of(engine.params, engine.setting.persistence),
             graph.support, np.ascontiguousarray(np.float32(1) - engine.rates), schedule,
         )  # fmt: skip
         state = (self._active, self._fields, self._ring, self._awake, self._stirred)

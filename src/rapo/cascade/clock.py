@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from rapo.cascade.rng import mix
 from rapo.cascade.setting import DECAY, REPLAY
@@ -29,6 +31,17 @@ first and end of the rows (or blocks of rows) that it runs, and how many episode
 
 FOREVER = np.iinfo(np.int64).max
 """Horizon of a phase that only its caller ends."""
+
+
+def schedule_of(
+    horizons: tuple[int, int, int] | None, *, coupled: bool, gated: Sequence[bool]
+) -> npt.NDArray[np.int64]:
+    """The (3, 3) schedule; without horizons phases end when the caller says so."""
+    schedule = np.zeros((3, 3), np.int64)
+    schedule[HORIZONS] = FOREVER if horizons is None else horizons
+    schedule[TAGS] = (0, 1, 0) if coupled else (0, 1, 2)
+    schedule[GATED] = gated
+    return schedule
 
 
 @inlined

@@ -11,14 +11,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from rapo.cascade import given
 from rapo.cascade.backends import LanesBackend, PushBackend, choose_backend
 from rapo.cascade.clock import (
     CLOCK,
     ENTRIES,
     EPISODE_KEY,
-    FOREVER,
     GATED,
-    HORIZONS,
     INJECTING,
     PHASE,
     PHASE_KEY,
@@ -26,6 +25,7 @@ from rapo.cascade.clock import (
     STIMULUS,
     TAGS,
     enter_phases,
+    schedule_of,
 )
 from rapo.cascade.graph import Graph
 from rapo.cascade.injection import injection_rates
@@ -40,9 +40,6 @@ __all__ = ["STATS", "Cascade"]
 
 
 _WHOLE, _SINGLE = np.dtype(np.int64), np.dtype(np.float32)
-
-SMALLEST_PSI_MIN = 1e-30
-"""Lower bounds of psi below this would leave the normal range of float32."""
 
 
 class Cascade:
@@ -86,19 +83,9 @@ class Cascade:
         self.episodes = whole_number("episodes", episodes, 1)
         self.threads = whole_number("threads", threads, 1)
         self.setting = Setting.default() if setting is None else setting
-        for name, value, wanted in (
-            ("graph", graph, Graph),
-            ("setting", self.setting, Setting),
-            ("params", FieldParams() if params is None else params, FieldParams),
-        ):
-            if not isinstance(value, wanted):
-                raise ValueError(f"{name} must be a {wanted.__name__}, got {value!r}")
-        self.params = self.setting.params if params is None else params
-        if self.params.psi_min < SMALLEST_PSI_MIN:
-            raise ValueError(
-                f"psi_min must be >= {SMALLEST_PSI_MIN:g} in single precision, got "
-                f"{self.params.psi_min}"
-            )
+        given.need_kind("graph", graph, Graph)
+        given.need_kind("setting", self.setting, Setting)
+        self.params = given.params_of(self.setting.params if params is None else params)
         self.scope = Scope.parse(deformation)
         self.regions = make_regions(
             self.setting.regions if regions is None else regions,
@@ -107,19 +94,18 @@ class Cascade:
         )
         self.region_count = int(self.regions.max()) + 1
         self.rates = injection_rates(graph, self.setting)
-        self.credit = self.regions if credit is None else self._checked_credit(credit)
+        self.credit = self.regions
+        if credit is not None:
+            self.credit = given.credit_of(credit, graph.n, self.region_count)
         self.live = np.unique(self.credit[graph.sensitive])
         """(R_live,) regions that can ever carry harm; the fields of all others stay 0."""
-        self.designated = self._designate()
-        if not isinstance(deform_phases, tuple | list) or len(deform_phases) != 3:
-            raise ValueError(f"deform_phases needs three truth values, got {deform_phases!r}")
-        phases = [truth("each of deform_phases", phase) for phase in deform_phases]
-        self._schedule = np.zeros((3, 3), np.int64)
-        self._schedule[HORIZONS] = (
-            self.setting.horizons if truth("scheduled", scheduled) else FOREVER
+        self.designated = self.scope.designated(len(self.live))
+        phases = given.phases_of(deform_phases)
+        self._schedule = schedule_of(
+            self.setting.horizons if truth("scheduled", scheduled) else None,
+            coupled=truth("coupled", coupled),
+            gated=[phase and self.scope.kind != "off" for phase in phases],
         )
-        self._schedule[TAGS] = (0, 1, 0) if truth("coupled", coupled) else (0, 1, 2)
-        self._schedule[GATED] = [phase and self.scope.kind != "off" for phase in phases]
         self._pool: ThreadPoolExecutor | None = None
         kind = choose_backend(backend, self)
         self._backend = (LanesBackend if kind == "lanes" else PushBackend)(self, self._schedule)
@@ -191,11 +177,7 @@ class Cascade:
         """
         rows = self.rows_of(episodes)
         z = self.check_stimuli(stimuli, len(rows))
-        k = np.asarray(keys)
-        if k.dtype.kind not in "iu" or k.shape != (len(rows),) or (len(k) and k.min() < 0):
-            raise ValueError(
-                f"keys must be {len(rows)} whole numbers >= 0, one per episode, got {keys!r}"
-            )
+        k = given.keys_of(keys, len(rows))
         self._episode[STIMULUS, rows] = z
         self._episode[ENTRIES:, rows] = 0
         self._keys[EPISODE_KEY, rows] = k
@@ -231,16 +213,11 @@ class Cascade:
             episodes: indices to place; default all.
         """
         rows = self.rows_of(episodes)
-        given = np.asarray(active)
-        if given.dtype != np.bool_ or given.shape != (len(rows), self.graph.n):
-            raise ValueError(
-                f"active must be bool of shape ({len(rows)}, {self.graph.n}), a row per episode, "
-                f"got {given.dtype} {given.shape}"
-            )
+        states = given.states_of(active, len(rows), self.graph.n)
         idle = rows[self._episode[STIMULUS, rows] == 0]
         if len(idle):
             raise ValueError(f"episodes {idle[:5].tolist()} are not started; call start() first")
-        self._backend.write_active(rows, given)
+        self._backend.write_active(rows, states)
 
     def set_deformation(self, on: bool) -> None:
         """Deform the kernel in all phases, or in none; the fields evolve either way."""
@@ -261,7 +238,7 @@ class Cascade:
             and actions.shape == self._shape
             and actions.flags.carray
         ):
-            actions = self._checked(actions, self._shape)
+            actions = given.actions_of(actions, self.episodes, self._shape)
         trace = np.empty(self._room, _SINGLE)
         self._run(actions, trace)
         return trace if self._unpadded else trace[:, : self.episodes]
@@ -274,7 +251,7 @@ class Cascade:
             steps: how many, >= 1.
         """
         steps = whole_number("steps", steps, 1)
-        chosen = self._checked(actions, self._shape, (steps, self.episodes))
+        chosen = given.actions_of(actions, self.episodes, self._shape, (steps, self.episodes))
         trace = np.empty((steps, *self._room), _SINGLE)
         self._run(chosen.reshape(-1), trace.reshape(-1, self._room[1]))
         return trace[:, :, : self.episodes]
@@ -292,18 +269,6 @@ class Cascade:
             raise ValueError(
                 f"actions must be 0, 1 or 2, got {actions[bad]} for episode {bad % self.episodes}"
             )
-
-    def _checked(self, actions: npt.ArrayLike, *shapes: tuple[int, ...]) -> npt.NDArray[np.int64]:
-        """A copy of the actions as int64 of one of the shapes; a single one is for all episodes."""
-        given = np.asarray(actions)
-        if given.shape not in ((), *shapes) or given.dtype.kind not in "iu":
-            raise ValueError(
-                f"actions must be whole numbers of shape ({self.episodes},), got {given.dtype} "
-                f"{given.shape}"
-            )
-        chosen = np.empty(given.shape or self._shape, np.int64)
-        chosen[...] = given
-        return chosen
 
     def snapshot(self) -> dict[str, npt.NDArray[Any]]:
         """Everything that evolves, as plain arrays that any backend can restore.
@@ -332,20 +297,14 @@ class Cascade:
                 "the snapshot is of another graph, other regions or other credit; restore it into "
                 "an engine built alike"
             )
-        for name in ("G", "H", "affected", "clock", "entries"):
-            if (arrays[name] < 0).any():
-                raise ValueError(f"{name} must be >= 0, got {arrays[name].min()}")
-        z, phase = arrays["stimulus"], arrays["phase"]
-        for name, values, last in (("stimulus", z, self.graph.stimuli), ("phase", phase, REPLAY)):
-            if values.min() < 0 or values.max() > last:
-                raise ValueError(f"{name} must be in 0..{last}, got {values.tolist()}")
+        given.check_values(arrays, self.graph.stimuli)
         for turn in self._backend.turns:
             turn[SLOT] = 0
         self._backend.write(arrays["active"], arrays["G"], arrays["H"], arrays["affected"])
         rows = slice(0, self.episodes)
         self._episode[CLOCK, rows] = arrays["clock"]
-        self._episode[PHASE, rows] = phase
-        self._episode[STIMULUS, rows] = z
+        self._episode[PHASE, rows] = arrays["phase"]
+        self._episode[STIMULUS, rows] = arrays["stimulus"]
         self._episode[ENTRIES:, rows] = arrays["entries"]
         self._episode[INJECTING] = 0
         self._keys[:, rows] = arrays["keys"]
@@ -374,49 +333,11 @@ class Cascade:
 
     def rows_of(self, episodes: npt.ArrayLike | None) -> npt.NDArray[np.int64]:
         """Episode indices from indices, a mask or None for all."""
-        if episodes is None:
-            return np.arange(self.episodes)
-        rows = np.atleast_1d(np.asarray(episodes))
-        if rows.dtype == np.bool_ and rows.shape == (self.episodes,):
-            return np.flatnonzero(rows)
-        if not np.issubdtype(rows.dtype, np.integer) or np.any(
-            (rows < 0) | (rows >= self.episodes)
-        ):
-            raise ValueError(f"episodes must be indices 0..{self.episodes - 1}, got {episodes!r}")
-        return rows.astype(np.int64)
+        return given.rows_of(episodes, self.episodes)
 
     def check_stimuli(self, stimuli: npt.ArrayLike, count: int) -> npt.NDArray[np.int64]:
         """(count,) 1-based stimuli from one or one per episode; an unknown one is an error."""
-        z = np.asarray(stimuli)
-        if (
-            z.shape not in ((), (count,))
-            or not np.issubdtype(z.dtype, np.integer)
-            or np.any((z < 1) | (z > self.graph.stimuli))
-        ):
-            raise ValueError(
-                f"stimulus must be in 1..{self.graph.stimuli}, one per episode, got {stimuli!r}"
-            )
-        return np.broadcast_to(z, (count,)).astype(np.int64)
-
-    def _checked_credit(self, credit: npt.ArrayLike) -> npt.NDArray[np.int32]:
-        array = np.asarray(credit)
-        if array.shape != (self.graph.n,) or array.dtype.kind not in "iu":
-            raise ValueError(f"credit must name a region for each of {self.graph.n} nodes")
-        if array.min() < 0 or array.max() >= self.region_count:
-            raise ValueError(
-                f"credit must name regions 0..{self.region_count - 1}, got "
-                f"{array.min()}..{array.max()}"
-            )
-        return array.astype(np.int32)
-
-    def _designate(self) -> npt.NDArray[np.bool_]:
-        """Which live regions may be deformed: all, or the share of a `local` scope."""
-        designated = np.ones(len(self.live), np.bool_)
-        if self.scope.kind == "local":
-            order = np.random.default_rng(0).permutation(len(self.live))
-            count = int(np.ceil(self.scope.share * len(self.live) - 1e-9))  # 0.55 x 20 is 11
-            designated[order[count:]] = False
-        return designated
+        return given.stimuli_of(stimuli, count, self.graph.stimuli)
 
     def _spread(self, field: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
         whole = np.zeros((self.episodes, self.region_count), np.float32)

@@ -9,11 +9,11 @@ from hashlib import sha256
 import numpy as np
 import numpy.typing as npt
 
-from rapo.cascade.exposure import exposure_point
+from rapo.cascade.exposure import nominal_harm
 from rapo.cascade.fit import fit
 from rapo.cascade.graph import Graph
 from rapo.cascade.setting import Setting
-from rapo.core.operating_point import OperatingPoint
+from rapo.core.operating_point import OperatingPoint, operating_point
 from rapo.core.params import FieldParams
 
 
@@ -24,13 +24,13 @@ class IdleWarning(UserWarning):
 def point_of(
     graph: Graph, regions: npt.NDArray[np.int32], params: FieldParams, setting: Setting
 ) -> OperatingPoint:
-    """`exposure_point`, remembered: environments are made many times over."""
-    return _point(graph, regions.tobytes(), params, setting)
+    """`exposure_point`; the record, in which no constant plays a part, is remembered."""
+    return operating_point(_record(graph, regions.tobytes(), setting), params)
 
 
 @lru_cache(maxsize=64)
-def _point(graph: Graph, regions: bytes, params: FieldParams, setting: Setting) -> OperatingPoint:
-    return exposure_point(graph, np.frombuffer(regions, np.int32), params, setting)
+def _record(graph: Graph, regions: bytes, setting: Setting) -> npt.NDArray[np.float64]:
+    return nominal_harm(graph, np.frombuffer(regions, np.int32), setting)
 
 
 _TOLD: set[tuple[str, str, FieldParams, Setting]] = set()

@@ -1,8 +1,7 @@
 """The cascade step for 32 episodes side by side, pushing over the out-edges of active nodes.
 
 For many episodes on one graph: a node that any of the 32 can activate costs a few vector operations
-for all of them, every other node nothing. The other backend is `push_kernel`; both follow
-`reference` operation by operation and agree bit by bit.
+for all of them, every other node nothing. It agrees with `push_kernel`, the other one, bit by bit.
 
 Arrays of a block are flat: element (i, lane) of a table is at `32 i + lane`. Sets are bits of
 words, see `rapo.core.bits`; one of nodes or regions holds those that count in any of the 32 lanes.
@@ -15,6 +14,7 @@ from typing import Any
 import numpy as np
 from numba import types
 
+from rapo.cascade import positions as of
 from rapo.cascade import stats as row
 from rapo.cascade.clock import (
     CLOCK,
@@ -40,12 +40,9 @@ from rapo.core.lanes import LANES, add_eight, bits_of, fused, load, ones_of, sto
 
 _ZERO, _ONE = np.float32(0), np.float32(1)
 _LANE, _NO_LANE = np.uint32(1), np.uint32(0)
-SITE = 8
-"""Numbers of a node that are summed over active ones: x, y, x^2 + y^2, 1, V_sens, and three 0."""
-_X, _Y, _SQUARES, _REACH, _SENSITIVE = range(5)
-_NOMINAL, _DEFORMED, _STAY, _PARTITION, _SERVED = range(5, 10)
+_NOMINAL, _DEFORMED, _STAY, _PARTITION, _SERVED = range(of.SENSITIVE + 1, 10)
 SUMS = 10
-"""Rows of the sums of a step."""
+"""Rows of the sums of a step: those of the sites of active nodes first."""
 
 _FLOATS, _WORDS, _LONGS = types.float32, types.uint32, types.int64
 KINDS = kinds_of(
@@ -58,7 +55,18 @@ KINDS = kinds_of(
     _FLOATS[:, :, ::1], _FLOATS[:, ::1], types.uint64[:, ::1], types.uint64[:, ::1],
     _FLOATS[:, ::1], _WORDS[:, ::1], types.uint64[:, ::1],
 )  # fmt: skip
-"""The arrays of the kernel, in the order in which `run_lanes` explains them."""
+"""The arrays of the kernel: those of `positions`, and then of B blocks:
+
+- active: (B, n) a bit per lane, 0 where `now`, (B, words) the set of active nodes, lacks a node.
+- m: (B, 2 * n * 32) first 1 - b, 1 where a lane injects nothing; then room for 1 - q.
+- holders: (B, n) the lanes that inject there, a bit each.
+- laid: (B, words) the nodes where any does, a set.
+- fields: (2, B, R * 32) G and H.
+- ring: (B, D * R * 32) affected counts of the last D steps.
+- awake: (B, region words) a set that holds every region whose fields are not 0.
+- stirred: (B, D * region words) for each slot of the ring the same about its rows.
+- scratch: (B, ...) numbers, the totals 0 between steps; (B, 64) words; (B, ...) sets.
+"""
 
 
 @inlined
@@ -94,7 +102,8 @@ def _remember(now: Any, active: Any, G: Any, H: Any, awake: Any, ring: Any, stir
     A region that is not awake has G = H = 0 in all lanes; one that is not stirred has no affected
     nodes in this slot of the ring, and its row there is 0.
     """
-    keep, alpha, delta, eta, tau, per_node = law[1], law[2], law[3], law[4], law[5], law[9]
+    keep, alpha, per_node = law[of.KEPT], law[of.ALPHA], law[of.PER_NODE]
+    delta, eta, tau = law[of.DELTA], law[of.ETA], law[of.TAU]
     live = G.size // LANES
     base, start = slot * live * LANES, slot * awake.size
     zero = ones_of(_NO_LANE)
@@ -221,7 +230,7 @@ def _sample(now: Any, active: Any, pushed: Any, laid: Any, m: Any, nodes: Any, b
                 some |= own
                 lanes = np.uint64(born)
                 while lanes != NONE:
-                    add_eight(totals, lowest_bit(lanes) * SITE, site, v * SITE)
+                    add_eight(totals, lowest_bit(lanes) * of.SITE, site, v * of.SITE)
                     lanes &= lanes - BIT
         now[w] = some
 
@@ -230,15 +239,15 @@ def _sample(now: Any, active: Any, pushed: Any, laid: Any, m: Any, nodes: Any, b
 def _report(totals: Any, sums: Any, trace: Any, top: int, first: int) -> None:
     """Turn the sums of a step into its rows of statistics; leave `totals` all 0."""
     for lane in range(LANES):
-        for i in range(_SENSITIVE + 1):
-            sums[i * LANES + lane] = totals[lane * SITE + i]
-            totals[lane * SITE + i] = _ZERO
-    reach = load(sums, _REACH * LANES)
+        for i in range(of.SENSITIVE + 1):
+            sums[i * LANES + lane] = totals[lane * of.SITE + i]
+            totals[lane * of.SITE + i] = _ZERO
+    reach = load(sums, of.REACH * LANES)
     x, y, spread = centroid_and_spread(
-        load(sums, _X * LANES), load(sums, _Y * LANES), load(sums, _SQUARES * LANES), reach
+        load(sums, of.X * LANES), load(sums, of.Y * LANES), load(sums, of.SQUARES * LANES), reach
     )
     store(trace[top + row.REACH], first, reach)
-    store(trace[top + row.SENSITIVE], first, load(sums, _SENSITIVE * LANES))
+    store(trace[top + row.SENSITIVE], first, load(sums, of.SENSITIVE * LANES))
     store(trace[top + row.CENTROID_X], first, x)
     store(trace[top + row.CENTROID_Y], first, y)
     store(trace[top + row.SPREAD], first, spread)
@@ -249,32 +258,23 @@ def _report(totals: Any, sums: Any, trace: Any, top: int, first: int) -> None:
     store(trace[top + row.PARTITION], first, load(sums, _PARTITION * LANES))
 
 
+@inlined
+def _empty(now: Any, active: Any, lane: int) -> None:
+    """Make all nodes inactive in one lane."""
+    for w in range(now.size):
+        rest = now[w]
+        while rest != NONE:
+            v = (w << 6) + lowest_bit(rest)
+            rest &= rest - BIT
+            active[v] &= ~(_LANE << np.uint32(lane))
+
+
 @lean_kernel
 def run_lanes(table: Any, actions: Any, trace: Any) -> Any:
     """Run as many steps as `trace` has room for of the blocks of one thread, all in one call.
 
     Args:
-        table: of a bundle of `KINDS`. With B blocks, n nodes, R live regions, D the delay:
-            ptr, target, prob: out-edges, as in `Graph`.
-            site: (n * 8,) what is summed over active nodes, see `SITE`; positions minus 0.5.
-            region: (n,) live region or -1.
-            sensitive: (n,) V_sens membership; `inside` is the same as a set.
-            credit_of: (n,) live region that a sensitive node's harm is credited to.
-            designated: the live regions that may be deformed, a set.
-            law: (10,) s, 1 - lambda, alpha, delta, eta, tau, w_G, w_H, psi_min, harm per node.
-            seeds: (Z, k) nodes and (Z, 3, k) 1 - b of each stimulus.
-            schedule, episode, keys, turn: see `clock`; the turn is one of blocks.
-            active: (B, n) a bit per lane, 0 where `now`, (B, words) the set of active nodes, lacks
-                a node.
-            m: (B, 2 * n * 32) first 1 - b, 1 where a lane injects nothing; then room for 1 - q.
-            holders: (B, n) the lanes that inject there, a bit each.
-            laid: (B, words) the nodes where any does, a set.
-            fields: (2, B, R * 32) G and H.
-            ring: (B, D * R * 32) affected counts of the last D steps.
-            awake: (B, region words) a set that holds every region whose fields are not 0.
-            stirred: (B, D * region words) for each slot of the ring the same about its rows.
-            scratch: (B, ...) numbers, totals first: all 0 between steps; (B, 64) words; and
-                (B, words + region words) sets.
+        table: of a bundle of `KINDS`.
         actions: (E,) int64 for all steps, or (steps * E,), those of the first step first.
         trace: (steps * len(STATS), E rounded up to 32) float32, filled.
 
@@ -288,7 +288,7 @@ def run_lanes(table: Any, actions: Any, trace: Any) -> Any:
     bad = first_unknown(actions)
     if bad >= 0:
         return bad
-    s, w_G, w_H, psi_min = law[0], law[6], law[7], law[8]
+    s, w_G, w_H, psi_min = law[of.PERSISTENCE], law[of.W_G], law[of.W_H], law[of.PSI_MIN]
     live = fields.shape[2] // LANES
     delay = ring_of.shape[1] // (live * LANES)
     steps = trace.shape[0] // row.COUNT
@@ -301,10 +301,10 @@ def run_lanes(table: Any, actions: Any, trace: Any) -> Any:
         first = b * LANES
         G, H, now, active, m = fields[0, b], fields[1, b], now_of[b], active_of[b], m_of[b]
         words, awake, laid = draws_of[b], awake_of[b], laid_of[b]
-        totals = numbers_of[b, : SITE * LANES]
-        sums = numbers_of[b, SITE * LANES : (SITE + SUMS) * LANES]
-        gated = numbers_of[b, (SITE + SUMS) * LANES : (SITE + SUMS + 1) * LANES]
-        psi = numbers_of[b, (SITE + SUMS + 1) * LANES :]
+        totals = numbers_of[b, : of.SITE * LANES]
+        sums = numbers_of[b, of.SITE * LANES : (of.SITE + SUMS) * LANES]
+        gated = numbers_of[b, (of.SITE + SUMS) * LANES : (of.SITE + SUMS + 1) * LANES]
+        psi = numbers_of[b, (of.SITE + SUMS + 1) * LANES :]
         pushed, bent = sets_of[b, : now.size], sets_of[b, now.size :]
         for t in range(steps):
             some_gated, changed = False, NONE
@@ -345,11 +345,6 @@ def run_lanes(table: Any, actions: Any, trace: Any) -> Any:
             _report(totals, sums, trace, t * row.COUNT, first)
             for lane in range(LANES):
                 if advance_clock(episode, keys, schedule, first + lane):
-                    for w in range(now.size):
-                        rest = now[w]
-                        while rest != NONE:
-                            v = (w << 6) + lowest_bit(rest)
-                            rest &= rest - BIT
-                            active[v] &= ~(_LANE << np.uint32(lane))
+                    _empty(now, active, lane)
     turn[SLOT] = (turn[SLOT] + steps) % delay
     return -1

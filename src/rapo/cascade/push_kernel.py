@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numba import types
 
+from rapo.cascade import positions as of
 from rapo.cascade import stats as row
 from rapo.cascade.clock import (
     CLOCK,
@@ -27,7 +28,6 @@ from rapo.cascade.clock import (
     first_unknown,
     injection_code,
 )
-from rapo.cascade.lanes_kernel import SITE
 from rapo.cascade.rng import draw, words_of
 from rapo.cascade.stats import centroid_and_spread
 from rapo.core.bits import BIT, NONE, lowest_bit, mark
@@ -48,7 +48,17 @@ KINDS = kinds_of(
     _SETS[:, ::1], _FLOATS[:, :, ::1], _FLOATS[:, ::1], _SETS[:, ::1], _SETS[:, ::1],
     _SETS[::1], _FLOATS[::1], _FLOATS[::1],
 )  # fmt: skip
-"""The arrays of the kernel, in the order in which `run_push` explains them."""
+"""The arrays of the kernel: those of `positions`, and then of E episodes:
+
+- active: (E, words) sets.
+- fields: (2, E, R') G and H, R' the words of a set of regions times 64.
+- ring: (E, D * R) affected counts of the last D steps.
+- awake: (E, region words) a set that holds every region whose fields are not 0.
+- stirred: (E, D * region words) for each slot of the ring the same about its counts.
+- touched: (words,) a set, empty between calls.
+- m: (n,) 1 between calls.
+- psi: (R',) 1 between calls.
+"""
 
 
 @inlined
@@ -173,11 +183,11 @@ def _sample(now: Any, touched: Any, m: Any, ranks: Any, site: Any, region: Any, 
             u = draw(k0, k1, v)
             if u * (passed + missed) < passed:
                 born |= bits & (~bits + BIT)
-                x += site[v * SITE]
-                y += site[v * SITE + 1]
-                squares += site[v * SITE + 2]
+                x += site[v * of.SITE + of.X]
+                y += site[v * of.SITE + of.Y]
+                squares += site[v * of.SITE + of.SQUARES]
                 reach += _ONE
-                inside += site[v * SITE + 4]
+                inside += site[v * of.SITE + of.SENSITIVE]
             bits &= bits - BIT
         now[w] = born
     trace[top + row.REACH, e] = reach
@@ -202,7 +212,8 @@ def _remember(now: Any, G: Any, H: Any, awake: Any, ring: Any, stirred: Any, liv
     A region that is not awake has G = H = 0; one that is not stirred has no affected nodes in this
     slot of the ring.
     """
-    keep, alpha, delta, eta, tau, per_node = law[1], law[2], law[3], law[4], law[5], law[9]
+    keep, alpha, per_node = law[of.KEPT], law[of.ALPHA], law[of.PER_NODE]
+    delta, eta, tau = law[of.DELTA], law[of.ETA], law[of.TAU]
     base, start = slot * live, slot * awake.size
     k = _ZERO
     for w in range(awake.size):
@@ -246,24 +257,7 @@ def run_push(table: Any, actions: Any, trace: Any, top_k: int, ranks: Any) -> An
     """Run as many steps as `trace` has room for of the episodes of one thread, all in one call.
 
     Args:
-        table: of a bundle of `KINDS`. With E episodes, n nodes, R live regions, D the delay:
-            ptr, target, prob: out-edges, as in `Graph`.
-            site: (n * 8,) what is summed over active nodes, see `lanes_kernel.SITE`.
-            region: (n,) live region or -1.
-            sensitive: (n,) V_sens membership; `inside` is the same as a set.
-            credit_of: (n,) live region that a sensitive node's harm is credited to.
-            designated: the live regions that may be deformed, a set.
-            law: (10,) s, 1 - lambda, alpha, delta, eta, tau, w_G, w_H, psi_min, harm per node.
-            seeds: (Z, k) nodes, ascending, and (Z, 3, k) 1 - b of each stimulus.
-            schedule, episode, keys, turn: see `clock`; the turn is one of episodes.
-            active: (E, words) sets.
-            fields: (2, E, R') G and H, R' the words of a set of regions times 64.
-            ring: (E, D * R) affected counts of the last D steps.
-            awake: (E, region words) a set that holds every region whose fields are not 0.
-            stirred: (E, D * region words) for each slot of the ring the same about its counts.
-            touched: (words,) a set, empty between calls.
-            m: (n,) 1 between calls.
-            psi: (R',) 1 between calls.
+        table: of a bundle of `KINDS`.
         actions: (E,) int64 for all steps, or (steps * E,), those of the first step first.
         trace: (steps * len(STATS), E) float32, filled.
         top_k: destinations that a `topk` scope deforms, 0 for all.
@@ -278,7 +272,7 @@ def run_push(table: Any, actions: Any, trace: Any, top_k: int, ranks: Any) -> An
     bad = first_unknown(actions)
     if bad >= 0:
         return bad
-    s, w_G, w_H, psi_min = law[0], law[6], law[7], law[8]
+    s, w_G, w_H, psi_min = law[of.PERSISTENCE], law[of.W_G], law[of.W_H], law[of.PSI_MIN]
     edges = (ptr, target, prob)
     delay = stirred.shape[1] // designated.size
     live = ring.shape[1] // delay

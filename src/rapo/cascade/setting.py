@@ -8,21 +8,29 @@ paper, `Setting.named("compact")` for one, in the folder `readings`.
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from functools import lru_cache
 from importlib.resources import files
-from math import isfinite
 from typing import Any
 
 from rapo.core.params import FieldParams
+from rapo.core.validate import (
+    AT_LEAST_ONE,
+    NOT_NEGATIVE,
+    POSITIVE,
+    PROBABILITY,
+    SHARE,
+    TRUTH,
+    Rule,
+    check_fields,
+)
 
 AGGRESSIVE, MODERATE, CONSERVATIVE = 0, 1, 2
 ACTIONS = ("aggressive", "moderate", "conservative")
 EXPOSURE, DECAY, REPLAY = 0, 1, 2
 PHASES = ("exposure", "decay", "replay")
-
-Rule = tuple[str, Callable[[Any], bool]]
+"""As files and arguments call them; to people the second one is the washout."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,17 +109,7 @@ class Setting:
             if isinstance(value, str) or not hasattr(value, "__len__") or len(value) != 3:
                 raise ValueError(f"{name} must hold three numbers, got {value!r}")
             object.__setattr__(self, name, tuple(value))
-        for field in fields(self):
-            value = getattr(self, field.name)
-            rule, holds = _RULES[field.name]
-            for part in value if isinstance(value, tuple) else (value,):
-                try:
-                    fine = isfinite(part) if isinstance(part, int | float) else field.name in _WORDS
-                    fine = fine and holds(part)
-                except (TypeError, ValueError, OverflowError):
-                    fine = False
-                if not fine:
-                    raise ValueError(f"{field.name} must be {rule}, got {value!r}")
+        check_fields(self, _RULES)
         if self.sensitive_low > self.sensitive_high:
             raise ValueError(
                 f"sensitive_low must be at most sensitive_high, got {self.sensitive_low} > "
@@ -168,44 +166,43 @@ def _whole(value: Any) -> bool:
     return not isinstance(value, bool) and int(value) == value and value >= 1
 
 
-_POSITIVE: Rule = ("a positive number", lambda v: v > 0)
-_NOT_NEGATIVE: Rule = ("a number >= 0", lambda v: v >= 0)
-_PROBABILITY: Rule = ("a number in [0, 1]", lambda v: 0 <= v <= 1)
-_SHARE: Rule = ("a share in (0, 1)", lambda v: 0 < v < 1)
-_WORDS = ("regions", "straddle", "seeding")
+_STEPS = Rule("a whole number of steps >= 1", _whole)
+_SEEDS = Rule("a whole number >= 1", _whole)
 SEEDINGS = ("ball", "split")
 _RULES: dict[str, Rule] = {
-    "neighbours": ("a number >= 1", lambda v: v >= 1),
-    "sensitive_low": _SHARE,
-    "sensitive_high": _SHARE,
-    "stretch": ("a number >= 1", lambda v: v >= 1),
-    "echo": _PROBABILITY,
-    "inside_weight": _POSITIVE,
-    "entering_weight": _POSITIVE,
-    "leaving_weight": _POSITIVE,
-    "factor": _NOT_NEGATIVE,
-    "cascade_target": _POSITIVE,
-    "seeding": (f"one of {', '.join(SEEDINGS)}", lambda v: v in SEEDINGS),
-    "support": ("a whole number >= 1", _whole),
-    "inside_share": _PROBABILITY,
-    "inside_spread": _NOT_NEGATIVE,
-    "loaded_support": ("a whole number >= 1", _whole),
-    "loaded_share": _PROBABILITY,
-    "loaded_spread": _NOT_NEGATIVE,
-    "edge_cap": ("a probability in (0, 1]", lambda v: 0 < v <= 1),
-    "persistence": ("a probability in [0, 1)", lambda v: 0 <= v < 1),
-    "delay": ("a whole number of steps >= 1", _whole),
-    "regions": ("a region spec such as 'community:5'", lambda v: isinstance(v, str)),
-    "straddle": ("True or False", lambda v: isinstance(v, bool)),
-    "rates": ("three positive numbers of seeds per step", lambda v: v > 0),
-    "influence_tilt": _NOT_NEGATIVE,
-    "risk_tilt": _NOT_NEGATIVE,
-    "kappa_s": _NOT_NEGATIVE,
-    "outside_weight": _NOT_NEGATIVE,
-    "kappa": _POSITIVE,
-    "psi_min": ("a number in (0, 1]", lambda v: 0 < v <= 1),
-    "budget": _NOT_NEGATIVE,
-    "horizons": ("three whole numbers of steps >= 1", _whole),
+    "neighbours": AT_LEAST_ONE,
+    "sensitive_low": SHARE,
+    "sensitive_high": SHARE,
+    "stretch": AT_LEAST_ONE,
+    "echo": PROBABILITY,
+    "inside_weight": POSITIVE,
+    "entering_weight": POSITIVE,
+    "leaving_weight": POSITIVE,
+    "factor": NOT_NEGATIVE,
+    "cascade_target": POSITIVE,
+    "seeding": Rule(f"one of {', '.join(SEEDINGS)}", lambda v: v in SEEDINGS, number=False),
+    "support": _SEEDS,
+    "inside_share": PROBABILITY,
+    "inside_spread": NOT_NEGATIVE,
+    "loaded_support": _SEEDS,
+    "loaded_share": PROBABILITY,
+    "loaded_spread": NOT_NEGATIVE,
+    "edge_cap": Rule("a probability in (0, 1]", lambda v: 0 < v <= 1),
+    "persistence": Rule("a probability in [0, 1)", lambda v: 0 <= v < 1),
+    "delay": _STEPS,
+    "regions": Rule(
+        "a region spec such as 'community:5'", lambda v: isinstance(v, str), number=False
+    ),
+    "straddle": TRUTH,
+    "rates": Rule("three positive numbers of seeds per step", lambda v: v > 0),
+    "influence_tilt": NOT_NEGATIVE,
+    "risk_tilt": NOT_NEGATIVE,
+    "kappa_s": NOT_NEGATIVE,
+    "outside_weight": NOT_NEGATIVE,
+    "kappa": POSITIVE,
+    "psi_min": Rule("a number in (0, 1]", lambda v: 0 < v <= 1),
+    "budget": NOT_NEGATIVE,
+    "horizons": Rule("three whole numbers of steps >= 1", _whole),
 }
 """What each value must be, in words and as a test of one number (or word)."""
 

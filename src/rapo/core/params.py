@@ -4,22 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
-from math import isfinite
 from typing import Any
+
+from rapo.core.validate import between, check_fields
 
 LARGEST = 1e9
 """Upper end of constants that have none of their own: products of them must fit float32."""
 
-_RANGES: dict[str, tuple[float, bool, float, str]] = {
-    # name: (low, low is allowed, high, what the constant is)
-    "lam": (0.0, False, 1.0, "decay rate of the trace G per step"),
-    "alpha": (0.0, True, LARGEST, "gain from harm to the trace G"),
-    "eta": (0.0, True, LARGEST, "growth rate of the scar H"),
-    "tau": (0.0, True, LARGEST, "trace above which scars grow"),
-    "delta": (0.0, False, 1.0, "scar retention per step (1 = irreversible)"),
-    "w_G": (0.0, True, LARGEST, "weight of G in the conductance"),
-    "w_H": (0.0, True, LARGEST, "weight of H in the conductance"),
-    "psi_min": (0.0, False, 1.0, "lower bound of the conductance"),
+_RULES = {
+    "lam": between(0, 1, low_open=True, meaning="decay rate of the trace G per step"),
+    "alpha": between(0, LARGEST, low_open=False, meaning="gain from harm to the trace G"),
+    "eta": between(0, LARGEST, low_open=False, meaning="growth rate of the scar H"),
+    "tau": between(0, LARGEST, low_open=False, meaning="trace above which scars grow"),
+    "delta": between(0, 1, low_open=True, meaning="scar retention per step (1 = irreversible)"),
+    "w_G": between(0, LARGEST, low_open=False, meaning="weight of G in the conductance"),
+    "w_H": between(0, LARGEST, low_open=False, meaning="weight of H in the conductance"),
+    "psi_min": between(0, 1, low_open=True, meaning="lower bound of the conductance"),
 }
 
 
@@ -52,21 +52,17 @@ class FieldParams:
     """Lower bound of `psi`, in (0, 1]; keeps the deformation from shutting a region."""
 
     def __post_init__(self) -> None:
-        for name, (low, low_allowed, high, what) in _RANGES.items():
+        for name, rule in _RULES.items():
             value = getattr(self, name)
             try:
                 if isinstance(value, bool | str):
                     raise TypeError
-                number = float(value)
+                object.__setattr__(self, name, float(value))
             except (TypeError, ValueError, OverflowError):
-                raise ValueError(f"{name} must be a number, got {value!r} ({what})") from None
-            above = number >= low if low_allowed else number > low
-            if not (isfinite(number) and above and number <= high):
-                left = "[" if low_allowed else "("
                 raise ValueError(
-                    f"{name} must be in {left}{low:g}, {high:g}], got {number} ({what})"
-                )
-            object.__setattr__(self, name, number)
+                    f"{name} must be a number, got {value!r} ({rule.meaning})"
+                ) from None
+        check_fields(self, _RULES)
 
     def to_dict(self) -> dict[str, float]:
         """The constants as a plain dict, for configs and manifests."""

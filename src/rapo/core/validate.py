@@ -1,12 +1,65 @@
-"""Checks that name what they received: whole numbers, truth values, snapshots."""
+"""Checks that name what they received: fields of configs, whole numbers, truth, snapshots."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from math import isfinite
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+
+
+class Rule(NamedTuple):
+    """What a field of a config must be."""
+
+    words: str
+    """After "must be"."""
+    holds: Callable[[Any], bool]
+    """Whether one value, or one entry of a tuple, keeps the rule."""
+    number: bool = True
+    """Whether it is about finite numbers; a bool is not one."""
+    meaning: str = ""
+    """What the field is, for the message."""
+
+    def allows(self, value: Any) -> bool:
+        """Whether the value keeps the rule; what cannot even be compared does not."""
+        if self.number and (isinstance(value, bool) or not isinstance(value, int | float)):
+            return False
+        try:
+            return (not self.number or isfinite(value)) and bool(self.holds(value))
+        except (TypeError, ValueError, OverflowError):
+            return False
+
+
+def between(low: float, high: float, *, low_open: bool, meaning: str = "") -> Rule:
+    """A number in (low, high] or [low, high]."""
+    words = f"in {'(' if low_open else '['}{low:g}, {high:g}]"
+    return Rule(words, lambda v: (v > low if low_open else v >= low) and v <= high, meaning=meaning)
+
+
+WHOLE = Rule("a whole number >= 1", lambda v: isinstance(v, int) and v >= 1)
+POSITIVE = Rule("a positive number", lambda v: v > 0)
+NOT_NEGATIVE = Rule("a number >= 0", lambda v: v >= 0)
+AT_LEAST_ONE = Rule("a number >= 1", lambda v: v >= 1)
+PROBABILITY = Rule("a number in [0, 1]", lambda v: 0 <= v <= 1)
+SHARE = Rule("a share in (0, 1)", lambda v: 0 < v < 1)
+TRUTH = Rule("True or False", lambda v: isinstance(v, bool), number=False)
+
+
+def check_fields(config: Any, rules: Mapping[str, Rule]) -> None:
+    """Refuse a config with a field that breaks its rule; of a tuple every entry has to keep it.
+
+    >>> from types import SimpleNamespace
+    >>> check_fields(SimpleNamespace(lr=-1.0), {"lr": POSITIVE})
+    Traceback (most recent call last):
+    ValueError: lr must be a positive number, got -1.0
+    """
+    for name, rule in rules.items():
+        value = getattr(config, name)
+        if not all(map(rule.allows, value if isinstance(value, tuple) else (value,))):
+            meaning = f" ({rule.meaning})" if rule.meaning else ""
+            raise ValueError(f"{name} must be {rule.words}, got {value!r}{meaning}")
 
 
 def whole_number(name: str, value: Any, least: int, most: int = 2**63 - 1) -> int:

@@ -164,7 +164,7 @@ class EpisodesVectorEnv(VectorEnv[Obs, npt.NDArray[Any], npt.NDArray[Any]]):
                 f"episodes {np.flatnonzero(pending)[:5].tolist()} are over or not begun; "
                 "call reset() first"
             )
-        self._x, reward, told = self._advance(actions, pending)
+        self._x, reward, seen = self._advance(actions, pending)
         truncated = (self.engine.phase == REPLAY) & (self.engine.clock >= self.horizons[REPLAY])
         if self.schedule == "external":
             truncated[:] = False
@@ -173,7 +173,7 @@ class EpisodesVectorEnv(VectorEnv[Obs, npt.NDArray[Any], npt.NDArray[Any]]):
             self._start(pending, None, keep_memory=False)
             reward[pending] = 0
             truncated[pending] = False
-        info = {**told, **self._info()}
+        info = {**seen, **self._info()}
         self._done = truncated.copy()
         if self.autoreset_mode is AutoresetMode.SAME_STEP and truncated.any():
             final = np.full(self.num_envs, None, object)
@@ -218,9 +218,9 @@ class EpisodesVectorEnv(VectorEnv[Obs, npt.NDArray[Any], npt.NDArray[Any]]):
         problem = f"it takes {added} of its own and does not keep them under these names"
         try:
             if len(own) == len(added):
-                twin: Self = made(num_envs, **{**self.options, **own, **changes})
-                if all(np.array_equal(getattr(twin, name), own[name]) for name in own):
-                    return twin  # else an attribute was not what the argument had been
+                rebuilt: Self = made(num_envs, **{**self.options, **own, **changes})
+                if all(np.array_equal(getattr(rebuilt, name), own[name]) for name in own):
+                    return rebuilt  # else an attribute was not what the argument had been
         except (TypeError, AttributeError) as error:
             problem = f"its constructor does not take the options of ours ({error})"
         raise ValueError(
@@ -270,8 +270,8 @@ class EpisodesVectorEnv(VectorEnv[Obs, npt.NDArray[Any], npt.NDArray[Any]]):
             coupled: whether Replay reuses Exposure's draws.
             deformed: in which phases the kernel may be deformed; in none: the `P0` twin.
         """
-        twin = self.driven(episodes, horizons=horizons, coupled=coupled, deformed=deformed)
-        return VectorStage(twin, seed, stimuli)
+        driven = self.driven(episodes, horizons=horizons, coupled=coupled, deformed=deformed)
+        return VectorStage(driven, seed, stimuli)
 
     def snapshot(self) -> dict[str, npt.NDArray[Any]]:
         """Everything that evolves, as plain arrays."""

@@ -30,11 +30,11 @@ def field_summary(
     >>> field_summary(G, H, FieldParams()).round(2).tolist()[0][:4]
     [0.6899999976158142, 0.6899999976158142, 0.4099999964237213, 0.5]
     """
-    told = []
+    parts = []
     for field in (np.asarray(G, np.float64), np.asarray(H, np.float64)):
         head = np.sort(field, axis=1)[:, -LARGEST:]
         sizes = np.stack([field.sum(axis=1), head[:, -1], head.mean(axis=1)], axis=1)
-        told += [np.log1p(sizes), (field > TOUCHED).mean(axis=1)[:, None]]
+        parts += [np.log1p(sizes), (field > TOUCHED).mean(axis=1)[:, None]]
     psi = conductance(G, H, params)
-    told.append(np.stack([psi.mean(axis=1), psi.min(axis=1)], axis=1))
-    return np.concatenate(told, axis=1).astype(np.float32)
+    parts.append(np.stack([psi.mean(axis=1), psi.min(axis=1)], axis=1))
+    return np.concatenate(parts, axis=1).astype(np.float32)

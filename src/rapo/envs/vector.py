@@ -101,13 +101,7 @@ class GraphDiffusionVectorEnv(EpisodesVectorEnv):
                 f"give either graph or nodes and graph_seed, got a graph and nodes={nodes}, "
                 f"graph_seed={graph_seed}"
             )
-        for name, value, known in (
-            ("observe", observe, ("x", "xGH", "xsummary")),
-            ("schedule", schedule, ("rsd", "external")),
-            ("render_mode", render_mode, (None, "rgb_array")),
-        ):
-            if value not in known:
-                raise ValueError(f"{name} must be one of {known}, got {value!r}")
+        _check_words(observe=observe, schedule=schedule, render_mode=render_mode)
         num_envs = whole_number("num_envs", num_envs, 1)
         self.setting = Setting.default() if setting is None else setting
         if graph is None:
@@ -234,6 +228,26 @@ class GraphDiffusionVectorEnv(EpisodesVectorEnv):
             for i in range(self.num_envs)
         )
 
+    def run(self, action: int, steps: int) -> tuple[npt.NDArray[np.float64], Info]:
+        """`steps` steps of all episodes with one action, in one kernel call.
+
+        For callers that look at no observation on the way and move the phases on themselves
+        (`schedule="external"`); the numbers are those of as many calls of `step`.
+
+        Returns:
+            Rewards (steps, num_envs), and the `info` of the steps, (steps, num_envs) each.
+        """
+        if self.schedule != "external" or self._done.any():
+            raise ValueError(
+                f"run() needs schedule='external' and episodes that are begun, got schedule="
+                f"{self.schedule!r}; call reset() or begin() first"
+            )
+        stats = self.engine.run(action, steps).swapaxes(0, 1)
+        last, clock = stats[:, -1], self.engine.clock
+        self._x = observable(last, clock, self.graph.n, self.setting.horizons[0])
+        most = self._served_at_most[self.engine.stimulus - 1]
+        return reward_of(stats, most, self.setting), report_of(stats)
+
     def close_extras(self, **kwargs: Any) -> None:
         """Release the figure of the renderer and the threads."""
         self.engine.close()
@@ -285,6 +299,19 @@ class GraphDiffusionVectorEnv(EpisodesVectorEnv):
         """The outcome of the fit, each (num_envs,); empty without one."""
         outcome = {} if self.fit is None else self.fit.outcome()
         return {f"fit_{name}": np.full(self.num_envs, value) for name, value in outcome.items()}
+
+
+_KNOWN: dict[str, tuple[str | None, ...]] = {
+    "observe": ("x", "xGH", "xsummary"),
+    "schedule": ("rsd", "external"),
+    "render_mode": (None, "rgb_array"),
+}
+
+
+def _check_words(**words: str | None) -> None:
+    for name, word in words.items():
+        if word not in _KNOWN[name]:
+            raise ValueError(f"{name} must be one of {_KNOWN[name]}, got {word!r}")
 
 
 def _words_of(regions: Any) -> str | None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from rapo.agents.methods import METHODS
-from rapo.experiments.tasks import Evaluate, Guard, Task, Train
+from rapo.experiments.task import Task
+from rapo.experiments.tasks import Evaluate, Guard, Train
 
 RATES = {"mlp": 13_000.0, "gru": 4_300.0}
 """Training steps a second of one thread on a core of its own, by network."""

@@ -131,12 +131,13 @@ def _worded(notes: Any) -> Iterator[None]:
         try:
             yield
         except ValueError as error:
-            raise ValueError(_in_words(str(error))) from error
+            raise ValueError(in_words(str(error))) from error
     for warning in caught:
-        notes.print(f"rapo: {_in_words(str(warning.message))}", highlight=False, soft_wrap=True)
+        notes.print(f"rapo: {in_words(str(warning.message))}", highlight=False, soft_wrap=True)
 
 
-def _in_words(text: str) -> str:
+def in_words(text: str) -> str:
+    """What a loader says, with remedies as the command spells them."""
     for theirs, ours in _IN_WORDS_OF_THE_COMMAND.items():
         text = text.replace(theirs, ours)
     return text

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import base64
 import json
 from collections.abc import Sequence
 from dataclasses import fields
 from html import escape
-from io import BytesIO
 from pathlib import Path
 from string import Template
 from typing import Any
@@ -16,8 +14,10 @@ import pandas as pd
 
 from rapo.experiments.studies.section import Claim, Section, Store
 from rapo.experiments.studies.verdicts import DIFFERS, HOLDS, KINDS
+from rapo.rsd.page import page_html, picture_html, table_html
 
-_DPI = 130
+__all__ = ["html_page", "markdown_rows", "picture_html", "table_html", "write_page"]
+
 CLAIM_TITLES = ("", "claim", "paper", "ours", "verdict", "why", "kind")
 """Of the fields of a claim, in their order."""
 
@@ -91,8 +91,7 @@ def html_page(
         manifest: config, seeds, versions.
     """
     links = " · ".join(f'<a href="#{s.name}">{escape(s.title)}</a>' for s in sections)
-    return Template(_PAGE).substitute(
-        title=escape(title),
+    body = _BODY.substitute(
         heading=escape(title[:1].upper() + title[1:]),
         size=escape(size),
         links=links,
@@ -101,6 +100,7 @@ def html_page(
         tail=tail,
         config=escape(json.dumps(manifest, indent=2)),
     )
+    return page_html(f"RAPO: {title}", body)
 
 
 def _parts(section: Section) -> list[str]:
@@ -139,40 +139,6 @@ def _claims_table(claims: Sequence[Claim]) -> str:
     return f'<div class="wide"><table><tr>{head}</tr>{"".join(rows)}</table></div>'
 
 
-def table_html(frame: pd.DataFrame, caption: str = "") -> str:
-    """HTML of a table; cells that say of a demand that it is missed or holds are coloured."""
-    head = "".join(f"<th>{escape(str(c))}</th>" for c in frame.columns)
-    body = "".join(
-        "<tr>"
-        + "".join(f"<td{_class(str(cell))}>{escape(str(cell))}</td>" for cell in row)
-        + "</tr>"
-        for row in frame.itertuples(index=False)
-    )
-    return (
-        f'<div class="wide"><table>{f"<caption>{escape(caption)}</caption>" if caption else ""}'
-        f"<tr>{head}</tr>{body}</table></div>"
-    )
-
-
-def _class(cell: str) -> str:
-    """Of a cell that is a verdict, or ends with one."""
-    for word, name in (("MISSED", "differs"), (HOLDS, "holds")):
-        if cell == word or cell.endswith(f" {word}"):
-            return f' class="{name}"'
-    return ""
-
-
-def picture_html(figure: Any, caption: str) -> str:
-    """HTML of a figure, which the page holds itself."""
-    data = BytesIO()
-    figure.savefig(data, format="png", dpi=_DPI)
-    encoded = base64.b64encode(data.getvalue()).decode()
-    return (
-        f'<figure><img alt="{escape(caption)}" src="data:image/png;base64,{encoded}">'
-        f"<figcaption>{escape(caption)}</figcaption></figure>"
-    )
-
-
 def _markdown(
     sections: Sequence[Section], claims: Sequence[Claim], manifest: dict[str, Any], store: Store
 ) -> str:
@@ -204,42 +170,11 @@ def markdown_rows(frame: pd.DataFrame, titles: Sequence[str] | None = None) -> l
     return [line(titles), line(["---"] * len(titles)), *map(line, frame.itertuples(index=False))]
 
 
-_PAGE = """<!doctype html>
-<html lang="en"><head><meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>RAPO: $title</title>
-<style>
-:root { color-scheme: light; }
-body { font: 15.5px/1.55 system-ui, sans-serif; color: #1f2430; max-width: 1080px;
-  margin: 2rem auto; padding: 0 1.2rem; }
-h1 { font-size: 1.7rem; margin-bottom: .2rem; }
-h2 { font-size: 1.25rem; margin-top: 2.4rem; padding-bottom: .3rem;
-  border-bottom: 1px solid #e3e6ea; }
-nav { font-size: .92rem; color: #5b6270; }
-a { color: #0b5fa5; }
-.wide { overflow-x: auto; }
-table { border-collapse: collapse; font-size: .86rem; margin: .8rem 0 1.2rem; width: 100%; }
-caption { text-align: left; color: #5b6270; padding-bottom: .3rem; }
-th { text-align: left; padding: .3rem .55rem; vertical-align: bottom;
-  border-bottom: 1.5px solid #9aa0a8; }
-td { border-bottom: 1px solid #eceef1; padding: .28rem .55rem; vertical-align: top; }
-td.holds { color: #00694c; font-weight: 600; white-space: nowrap; }
-td.differs { color: #a33b00; font-weight: 600; }
-figure { margin: 1.2rem 0; }
-img { max-width: 100%; height: auto; }
-figcaption { color: #5b6270; font-size: .9rem; }
-.wide img { min-width: 680px; }
-@media (max-width: 600px) { td { min-width: 4.2rem; } }
-pre { background: #f6f7f9; padding: .8rem; overflow-x: auto; font-size: .78rem; }
-.size { color: #5b6270; }
-</style></head><body>
-<h1>$heading</h1>
+_BODY = Template("""<h1>$heading</h1>
 <p class="size">$size.</p>
 <nav>$links</nav>
 $lead
 $sections
 $tail
 <section id="config"><h2>Config, seeds, versions</h2><details><summary>manifest.json</summary>
-<pre>$config</pre></details></section>
-</body></html>
-"""
+<pre>$config</pre></details></section>""")

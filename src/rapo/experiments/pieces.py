@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -50,7 +50,6 @@ def write_piece(path: Path, content: Mapping[str, Any]) -> None:
     """
     need_pyarrow()
     import pyarrow as pa
-    from pyarrow import parquet
 
     rows: dict[str, list[Any]] = {"part": [], "name": [], "whole": [], "values": []}
     for part in PARTS:
@@ -64,18 +63,39 @@ def write_piece(path: Path, content: Mapping[str, Any]) -> None:
     kinds = (pa.string(), pa.string(), pa.list_(pa.int64()), pa.list_(pa.float32()))
     rest = {name: value for name, value in content.items() if name not in PARTS}
     schema = pa.schema(zip(rows, kinds, strict=True))
+    table = pa.table(rows, schema=schema)
+    _write(path, table, rest, column_encoding={_ELEMENT: "BYTE_STREAM_SPLIT"})
+
+
+def _write(path: Path, table: Any, rest: Mapping[str, Any], **options: Any) -> None:
+    """A table with JSON in its metadata; a kill leaves a whole file or none."""
+    from pyarrow import parquet
+
     data = BytesIO()
     with parquet.ParquetWriter(
-        data, schema, compression="zstd", compression_level=19, use_dictionary=False,
-        write_statistics=False, store_schema=False,
-        column_encoding={_ELEMENT: "BYTE_STREAM_SPLIT"},
+        data, table.schema, compression="zstd", compression_level=19, use_dictionary=False,
+        write_statistics=False, store_schema=False, **options,
     ) as writer:  # fmt: skip
-        writer.write_table(pa.table(rows, schema=schema))
+        writer.write_table(table)
         writer.add_key_value_metadata({_META: json.dumps(rest)})
     path.parent.mkdir(parents=True, exist_ok=True)
     part_file = path.with_suffix(f".{os.getpid()}.part")
     part_file.write_bytes(data.getvalue())
     part_file.replace(path)
+
+
+def _read(path: Path) -> tuple[Any, dict[str, Any]]:
+    """Table and metadata of a piece."""
+    need_pyarrow()
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    try:
+        file = parquet.ParquetFile(BytesIO(path.read_bytes()))
+        content: dict[str, Any] = json.loads((file.metadata.metadata or {})[_META])
+        return file.read(), content
+    except (pa.ArrowException, KeyError, TypeError) as error:
+        raise ValueError(f"not a piece: {error}") from error
 
 
 def read_content(path: Path) -> Any:
@@ -86,21 +106,15 @@ def read_content(path: Path) -> Any:
     """
     if path.suffix == ".json":
         return json.loads(path.read_text(encoding="utf-8"))
-    need_pyarrow()
-    import pyarrow as pa
-    from pyarrow import parquet
-
+    table, content = _read(path)
     try:
-        file = parquet.ParquetFile(BytesIO(path.read_bytes()))
-        table = file.read()
-        content = json.loads((file.metadata.metadata or {})[_META])
         content |= {part: {} for part in PARTS}
         for row in table.to_pylist():
             series = row["whole"]
             if series is None:
                 series = rounded(np.array(row["values"], float), PARTS[row["part"]]).tolist()
             content[row["part"]][row["name"]] = series
-    except (pa.ArrowException, KeyError, TypeError) as error:
+    except (KeyError, TypeError) as error:
         raise ValueError(f"not a piece: {error}") from error
     return content
 
@@ -113,6 +127,75 @@ def _kept(series: Any, part: str) -> npt.NDArray[np.float32]:
         short = ((bits + np.uint32(1 << 5)) & np.uint32(0xFFFFFFC0)).view(np.float32)
         values = np.where(np.isfinite(values), short, values)
     return values
+
+
+def write_rows(path: Path, content: Mapping[str, Any]) -> None:
+    """Write a piece whose `rows` are nested JSON values, numbers with all their digits.
+
+    A line of the file is a leaf of the rows, such as `means.RAG`, with its numbers over them; words
+    and truth values are with all else in the metadata. A row without a leaf has None there.
+    """
+    need_pyarrow()
+    import pyarrow as pa
+
+    rows = [dict(_leaves(row)) for row in content["rows"]]
+    series = {name: [row.get(name) for row in rows] for row in rows for name in row}
+    lines: dict[str, list[Any]] = {"name": [], "whole": [], "values": []}
+    words = {}
+    for name, values in series.items():
+        kinds = {type(value) for value in values if value is not None}
+        if not kinds or not kinds <= {int, float}:
+            words[name] = values
+            continue
+        lines["name"].append(name)
+        lines["whole"].append(values if kinds == {int} else None)
+        lines["values"].append(None if kinds == {int} else values)
+    types = (pa.string(), pa.list_(pa.int64()), pa.list_(pa.float64()))
+    rest = {name: value for name, value in content.items() if name != "rows"}
+    rest |= {"order": list(series), "words": words}
+    _write(path, pa.table(lines, schema=pa.schema(zip(lines, types, strict=True))), rest)
+
+
+def read_rows(path: Path) -> dict[str, Any]:
+    """What `write_rows` wrote, or the JSON of before.
+
+    Raises:
+        ValueError: it cannot be read.
+    """
+    if path.suffix == ".json":
+        found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        return found
+    table, content = _read(path)
+    try:
+        order, series = content.pop("order"), content.pop("words")
+        for line in table.to_pylist():
+            series[line["name"]] = line["values"] if line["whole"] is None else line["whole"]
+        columns = [series[name] for name in order]
+    except KeyError as error:
+        raise ValueError(f"not a piece: {error}") from error
+    content["rows"] = [
+        _nested(dict(zip(order, leaves, strict=True))) for leaves in zip(*columns, strict=True)
+    ]
+    return content
+
+
+def _leaves(row: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    for name, value in row.items():
+        if isinstance(value, Mapping):
+            yield from _leaves(value, f"{prefix}{name}.")
+        else:
+            yield f"{prefix}{name}", value
+
+
+def _nested(leaves: Mapping[str, Any]) -> dict[str, Any]:
+    out: dict[str, Any] = {}
+    for name, value in leaves.items():
+        *parents, leaf = name.split(".")
+        place = out
+        for parent in parents:
+            place = place.setdefault(parent, {})
+        place[leaf] = value
+    return out
 
 
 def rounded(values: npt.NDArray[np.float64], digits: int) -> npt.NDArray[np.float64]:

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Iterator
-from concurrent.futures import ProcessPoolExecutor
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, Executor, ProcessPoolExecutor, wait
 from contextlib import contextmanager
 from multiprocessing import active_children, get_context
 from multiprocessing.managers import SyncManager
 from threading import Thread
 from time import sleep
-from typing import Any
+from typing import Any, TypeVar
 
+Key = TypeVar("Key", bound=Hashable)
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
 
@@ -61,6 +62,28 @@ def pool(jobs: int | None = None) -> Iterator[ProcessPoolExecutor]:
                 os.environ.pop(name, None)
             else:
                 os.environ[name] = value
+
+
+def as_they_end(
+    executor: Executor,
+    calls: Mapping[Key, Sequence[Any]],
+    *,
+    between: Callable[[], None] = lambda: None,
+) -> Iterator[tuple[Key, Any]]:
+    """Run calls side by side; the key and the result of each as it ends. An error ends it all.
+
+    Args:
+        executor: where, such as a `pool`.
+        calls: function and arguments, by key.
+        between: called a few times a second while they run.
+    """
+    running = {executor.submit(*call): key for key, call in calls.items()}
+    waiting = set(running)
+    while waiting:
+        between()
+        done, waiting = wait(waiting, timeout=0.2, return_when=FIRST_COMPLETED)
+        for future in done:
+            yield running[future], future.result()
 
 
 @contextmanager

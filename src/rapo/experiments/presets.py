@@ -11,7 +11,8 @@ from rapo.agents.methods import METHODS
 from rapo.agents.train_config import TrainConfig
 from rapo.cascade.setting import Setting
 from rapo.core.params import FieldParams
-from rapo.experiments.tasks import ADDED, Evaluate, Guard, Train, without_additions
+from rapo.experiments.task import ADDED, without_additions
+from rapo.experiments.tasks import Evaluate, Guard, Train
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,8 @@ from typing import Any
 from rapo.agents.train import locked
 from rapo.experiments.pool import THREADS
 from rapo.experiments.schedule import News, run_one
-from rapo.experiments.tasks import Evaluate, Task
+from rapo.experiments.task import Task
+from rapo.experiments.tasks import Evaluate
 
 RETRIES = 20
 """Nodes or workers that a task may lose before it counts as failed."""

@@ -5,17 +5,15 @@ from __future__ import annotations
 import json
 import os
 import platform
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from importlib import import_module
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from rich import box
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-from rich.table import Table
 
 from rapo.agents.checkpoint import replace_text
 from rapo.agents.train import locked
@@ -26,9 +24,11 @@ from rapo.experiments.cost import hours
 from rapo.experiments.page import write_page
 from rapo.experiments.pieces import need_pyarrow
 from rapo.experiments.presets import Preset, preset_named
+from rapo.experiments.printed import print_sections
 from rapo.experiments.schedule import ENGINES, make_engine, needed, run_tasks
 from rapo.experiments.studies.section import Section, Store
-from rapo.experiments.tasks import Task
+from rapo.experiments.task import Task
+from rapo.experiments.tasks import Evaluate
 
 STUDIES = {
     "table1": "table1",
@@ -42,7 +42,7 @@ STUDIES = {
     "motivation": "motivation",
     "seeds": "seeds",
 }
-"""Words of the command and the files of `studies` behind them, in the order of the report."""
+"""Words of the command and the folders of `studies` behind them, in the order of the report."""
 APART = ("seeds",)
 """Studies that `all` leaves out: they ask about the method of work, not about the paper."""
 
@@ -50,9 +50,20 @@ PACKAGES = ("numpy", "numba", "torch", "gymnasium", "pandas", "scipy")
 """Whose versions results may depend on."""
 
 
-def study(name: str) -> Any:
-    """The module of a study."""
-    return import_module(f"rapo.experiments.studies.{STUDIES[name]}")
+class Study(NamedTuple):
+    """A folder of `studies`."""
+
+    plan: Callable[[Preset], list[Evaluate]]
+    """What has to be run."""
+    analyse: Callable[[Store], Section]
+    """What is made of it."""
+
+
+def study(name: str) -> Study:
+    """A study by its word."""
+    folder = f"rapo.experiments.studies.{STUDIES[name]}"
+    plan, analysis = (import_module(f"{folder}.{part}") for part in ("plan", "analysis"))
+    return Study(plan.plan, analysis.analyse)
 
 
 def chosen_studies(what: str) -> list[str]:
@@ -75,7 +86,7 @@ def chosen_studies(what: str) -> list[str]:
 def reproduce(
     what: str,
     preset_name: str,
-    out: Path,
+    out: Path | str,
     *,
     engine: str = "local",
     jobs: int | None = None,
@@ -94,6 +105,7 @@ def reproduce(
         console: where to tell; default none.
     """
     need_pyarrow()
+    out = Path(out)
     names = chosen_studies(what)
     preset = preset_named(preset_name)
     if reading is not None:
@@ -294,11 +306,4 @@ def reproduce_from_words(
     sections = reproduce(
         what, preset, folder, engine=engine, jobs=jobs, reading=reading, console=console
     )
-    for section in sections:
-        console.print(f"\n[bold]{section.title}[/bold]")
-        for caption, frame in section.tables:
-            table = Table(*map(str, frame.columns), title=caption, box=box.SIMPLE_HEAD)
-            for row in frame.itertuples(index=False):
-                table.add_row(*map(str, row))
-            console.print(table)
-    console.print(f"wrote {folder / 'report.html'} and {folder / 'summary.md'}", highlight=False)
+    print_sections(console, sections, folder)

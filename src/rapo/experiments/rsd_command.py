@@ -18,6 +18,7 @@ from rapo.cascade.load import read_graph
 from rapo.cascade.setting import ACTIONS
 from rapo.envs.vector import GraphDiffusionVectorEnv
 from rapo.experiments.demo import scripted_policy
+from rapo.experiments.graph_command import in_words
 from rapo.rsd.result import RSDResult
 from rapo.rsd.runner import evaluate
 
@@ -94,15 +95,26 @@ def run_rsd(
         method=method,
         threshold=threshold,
         expected={name: value for name, value in expected.items() if value is not None},
-        graph_hash=None if graph is None else read_graph(graph).hash,
+        graph_hash=None if graph is None else _read(graph).hash,
         **options,
     )
 
 
 def _graph(nodes: int | None, graph_seed: int | None, graph: Path | None) -> Graph:
     if graph is not None:
-        return read_graph(graph)
+        return _read(graph)
     return generate(250 if nodes is None else nodes, 0 if graph_seed is None else graph_seed)
+
+
+def _read(graph: Path) -> Graph:
+    """The graph of `--graph`; the options that mend a file are those of `rapo graph`."""
+    try:
+        return read_graph(graph)
+    except ValueError as error:
+        raise ValueError(
+            f"{in_words(str(error))}; rapo graph {graph} --out net.npz takes such options, and "
+            "--graph takes net.npz"
+        ) from error
 
 
 def find_policy(name: str) -> Any:

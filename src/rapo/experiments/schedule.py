@@ -14,7 +14,7 @@ from time import perf_counter
 from typing import Any, Protocol
 
 from rapo.experiments.pool import channel, pool
-from rapo.experiments.tasks import Task
+from rapo.experiments.task import Task
 
 ENGINES = ("local", "ray")
 News = tuple[str, float]

@@ -29,7 +29,7 @@ TRIES = 12
 
 def make_shield(
     policy: Path | str,
-    out: Path,
+    out: Path | str,
     *,
     match: Path | str | None = None,
     threshold: float | None = None,
@@ -54,6 +54,7 @@ def make_shield(
     Returns:
         The shield: threshold, reference, and for Shield-UM target, ReplayRet and whether matched.
     """
+    out = Path(out)
     content, config = load_run(policy)
     if content["method"] != "GE":
         raise ValueError(f"a shield guards the policy of GE, got one of {content['method']}")

@@ -7,100 +7,30 @@ evaluations leave one small file each under `pieces/`, which is all that tables 
 
 from __future__ import annotations
 
-import hashlib
-import json
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from time import perf_counter
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import pandas as pd
 
 from rapo.agents.agent import load_agent
 from rapo.agents.methods import method_named
-from rapo.agents.shield import Shield
 from rapo.agents.train import train
 from rapo.agents.train_config import TrainConfig
 from rapo.cascade.engine import Cascade
-from rapo.cascade.setting import ACTIONS, EXPOSURE, PHASES, REPLAY
+from rapo.cascade.setting import ACTIONS
 from rapo.core.version import VERSION
 from rapo.experiments.evaluation import shielded
 from rapo.experiments.greedy import GreedyPolicy
 from rapo.experiments.noisy_reports import NoisyReportsEnv
-from rapo.experiments.pieces import existing, need_pyarrow, read_content, write_piece
+from rapo.experiments.piece_content import curves_of, episodes_of, shield_of, training_of
+from rapo.experiments.pieces import existing, write_piece
 from rapo.experiments.rsd_command import ConstantPolicy
 from rapo.experiments.shields import make_shield
-from rapo.rsd.result import TRACES, RSDResult
+from rapo.experiments.task import Task, Tell, digest, without_additions
 from rapo.rsd.runner import evaluate
-
-Tell = Callable[[float], None]
-"""Called by a running task with the share that is done."""
-
-BIN = 10
-"""Steps that one entry of a kept curve averages over."""
-
-METRICS = ("RAG", "AUC_R", "SM_R", "ReplayReturn")
-"""Columns that a piece has whoever wrote it."""
-
-
-class Task(Protocol):
-    """Something to run once, in a process of its own; what it leaves lies below a folder."""
-
-    @property
-    def key(self) -> str:
-        """Names it among all tasks."""
-        ...
-
-    @property
-    def needs(self) -> tuple[Task, ...]:
-        """Tasks that must be done before."""
-        ...
-
-    def done(self, root: Path) -> bool:
-        """Whether there is nothing left to do."""
-        ...
-
-    def run(self, root: Path, tell: Tell) -> None:
-        """Do it, telling the share that is done from time to time."""
-        ...
-
-
-def digest(spec: Any) -> str:
-    """Ten hexadecimal digits that stand for a plain value."""
-    text = json.dumps(spec, sort_keys=True, default=str)
-    return hashlib.sha256(text.encode()).hexdigest()[:10]
-
-
-ADDED: dict[str, dict[str, Any]] = {
-    "": {"fit": None},
-    "setting": {
-        "edge_cap": 0.95, "stretch": 1.0, "echo": 0.0, "entering_weight": 1.0,
-        "leaving_weight": 1.0, "factor": 0.0, "seeding": "ball", "inside_share": 1.0,
-        "inside_spread": 0.0, "psi_min": 0.1, "loaded_support": 18, "loaded_share": 1.0,
-        "loaded_spread": 0.0,
-    },
-    "ppo": {"steady": False, "cost_gamma": 0.99},
-}  # fmt: skip
-"""What configs have had since version 0.1, by their part, with the value that changes no earlier
-result."""
-
-
-def without_additions(values: Mapping[str, Any], part: str = "") -> dict[str, Any]:
-    """Plain values without later additions that change nothing: earlier results keep their names.
-
-    Args:
-        values: of a training config, or of one part of it.
-        part: which one, such as `setting`.
-    """
-    added = ADDED.get(part, {})
-    return {
-        name: without_additions(value, name) if isinstance(value, Mapping) else value
-        for name, value in values.items()
-        if not (name in added and value == added[name])
-    }
 
 
 @dataclass(frozen=True)
@@ -136,7 +66,7 @@ class Train:
             self.config,
             root / "work" / self.key,
             resume=True,
-            report=lambda steps, told: tell(steps / total),
+            report=lambda steps, means: tell(steps / total),
         )
 
 
@@ -288,10 +218,10 @@ class Evaluate:
             "version": VERSION,
             "graph_hash": config.network.hash,
             "seconds": round(perf_counter() - start, 2),
-            "training": None if folder is None else _training(folder / "summary.json"),
-            "shield": None if folder is None else _shield(policy, folder),
-            "episodes": _episodes(result),
-            "curves": _curves(result),
+            "training": None if folder is None else training_of(folder / "summary.json"),
+            "shield": None if folder is None else shield_of(policy, folder),
+            "episodes": episodes_of(result),
+            "curves": curves_of(result),
         }
         write_piece(self.piece(root), content)
 
@@ -332,148 +262,3 @@ def misattributed(engine: Cascade, share: float, seed: int) -> npt.NDArray[np.in
     credit = engine.regions.astype(np.int32)
     credit[nodes[:count]] = wrong[:count]
     return credit
-
-
-@dataclass(frozen=True)
-class Piece:
-    """What an evaluation found."""
-
-    task: Evaluate
-    frame: pd.DataFrame
-    """A row per episode, with method, nodes and graph_seed."""
-    curves: dict[str, Any] = field(repr=False)
-    """By trace: mean and std over episodes, in bins of ten steps."""
-    content: Mapping[str, Any] = field(repr=False)
-    """The rest of the file."""
-
-
-def read_piece(task: Evaluate, root: Path) -> Piece:
-    """Read a piece; a missing or damaged one is named."""
-    path = existing(task.piece(root))
-    if not path.exists():
-        raise ValueError(f"{path} is missing; {_command(root)} makes it")
-    if path.suffix != ".json":
-        need_pyarrow()  # its lack is no damage
-    try:
-        content = read_content(path)
-        _check(content, task)
-        frame = pd.DataFrame(content["episodes"])
-        curves = {name: np.array(values, float) for name, values in content["curves"].items()}
-        if content.get("key") != task.key or len(frame) != task.episodes:
-            raise ValueError(f"not {task.episodes} episodes of {task.key}")
-    except (OSError, ValueError, TypeError) as error:
-        raise ValueError(f"{path} is damaged ({error}); remove it and run again") from error
-    config = task.policy.config
-    frame.insert(0, "method", task.name)
-    frame.insert(1, "nodes", config.nodes)
-    frame.insert(2, "graph_seed", config.graph_seed)
-    return Piece(task, frame, curves, content)
-
-
-def _command(root: Path) -> str:
-    """What makes the pieces of a folder; another preset than the folder's would be refused."""
-    try:
-        name = json.loads((root / "manifest.json").read_text(encoding="utf-8"))["preset"]
-    except (OSError, ValueError, KeyError, TypeError):
-        name = None
-    preset = f" --preset {name}" if isinstance(name, str) else ""
-    return f"rapo reproduce all{preset} --out {root}"
-
-
-def _check(content: Any, task: Evaluate) -> None:
-    """Refuse what tables would stumble over later, where nobody knows the file any more."""
-    if not isinstance(content, dict):
-        raise ValueError("not an object")
-    for name in ("episodes", "curves"):
-        if not isinstance(content.get(name), dict):
-            raise ValueError(f"{name} must be an object, got {content.get(name)!r:.40}")
-    training, shield = (_object_or_none(content, name) for name in ("training", "shield"))
-    _need_number("seconds", content.get("seconds"))
-    if training.get("seconds") is not None:
-        _need_number("seconds of training", training["seconds"])
-    columns = list(METRICS)
-    if "spec" in content:  # written by `run`, so all of it is there
-        columns.append("OddsRatio")
-        if method_named(task.method).shield is not None:
-            for name in ("threshold", "transitions_per_step"):
-                _need_number(f"{name} of shield", shield.get(name))
-    for name in columns:
-        if not isinstance(content["episodes"].get(name), list):
-            raise ValueError(f"no column {name}")
-        for value in content["episodes"][name]:
-            if value is not None:
-                _need_number(name, value)
-
-
-def _object_or_none(content: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    """A part that may be absent or null; then empty."""
-    value = content.get(name)
-    if value is not None and not isinstance(value, dict):
-        raise ValueError(f"{name} must be an object or null, got {value!r:.40}")
-    return value or {}
-
-
-def _need_number(name: str, value: Any) -> None:
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise ValueError(f"{name} must be a number, got {value!r:.40}")
-
-
-def _episodes(result: RSDResult) -> dict[str, Any]:
-    """The frame, and what ratios against other runs are made of, per episode."""
-    out: dict[str, Any] = {name: result.frame[name].to_numpy() for name in result.frame.columns}
-    out["trace"] = result.traces["cost_G"].mean(axis=1, dtype=np.float64)
-    for phase in (EXPOSURE, REPLAY):
-        name = PHASES[phase]
-        reach, inside = result.of_phase("reach", phase), result.of_phase("sensitive_mass", phase)
-        out[f"peak_{name}"] = reach.max(axis=1)
-        out[f"reach_{name}"] = reach.mean(axis=1, dtype=np.float64)
-        out[f"inside_{name}"] = inside.mean(axis=1, dtype=np.float64)
-        out[f"served_{name}"] = result.of_phase("served", phase).mean(axis=1, dtype=np.float64)
-        if result.laws is not None:
-            law = result.laws[:, result.phase == phase].mean(axis=1, dtype=np.float64)
-            for action in range(law.shape[1]):
-                out[f"action{action}_{name}"] = law[:, action]
-    if result.activity is not None:
-        out["breadth_replay"] = np.full(
-            len(result.frame), float((result.activity[REPLAY] > 0).sum())
-        )
-    return out
-
-
-def _curves(result: RSDResult) -> dict[str, Any]:
-    """Mean and std over episodes of every trace, in bins that do not cross phases."""
-    starts = [s for p in range(3) for s in np.flatnonzero(result.phase == p)[::BIN]]
-    out: dict[str, Any] = {"step": np.array(starts)}
-    ends = [*starts[1:], len(result.phase)]
-    for name in TRACES:
-        trace = result.traces[name].astype(np.float64)
-        with np.errstate(invalid="ignore"):
-            sums = np.add.reduceat(np.nan_to_num(trace), starts, axis=1)
-            counts = np.add.reduceat(np.isfinite(trace).astype(float), starts, axis=1)
-            bins = np.where(counts > 0, sums / np.maximum(counts, 1), np.nan)
-            known = np.isfinite(bins)
-            n = known.sum(axis=0)
-            mean = np.where(n > 0, np.nansum(bins, axis=0) / np.maximum(n, 1), np.nan)
-            spread = np.sqrt(np.nansum((bins - mean) ** 2, axis=0) / np.maximum(n - 1, 1))
-        out[name] = mean
-        out[f"{name}_std"] = spread
-    out["end"] = np.array(ends)
-    return out
-
-
-def _training(path: Path) -> Any:
-    return json.loads(path.read_text(encoding="utf-8")) if path.exists() else None
-
-
-def _shield(policy: Any, folder: Path) -> dict[str, Any] | None:
-    """Threshold and compute of a shield, and how it was tuned."""
-    if not isinstance(policy, Shield):
-        return None
-    curve = folder / "tuning.csv"
-    tuning = pd.read_csv(curve).to_dict("list") if curve.exists() else None
-    return {
-        "threshold": policy.threshold,
-        "reference": policy.reference,
-        "transitions_per_step": policy.transitions_per_step,
-        "tuning": tuning,
-    }

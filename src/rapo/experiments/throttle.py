@@ -92,7 +92,7 @@ def run_throttled(
         episodes, graph=graph, deformation=deformation, schedule="external", **options
     )
     horizons = env.setting.horizons
-    told: dict[str, list[Any]] = {
+    traces: dict[str, list[Any]] = {
         name: [] for name in ("reach", "inside", "penalty", "action", "reward")
     }
     try:
@@ -106,12 +106,12 @@ def run_throttled(
                 action = controller.action(penalty)
                 _, reward, _, _, info = env.step(action)
                 found = (info["reach"], info["sensitive_mass"], penalty, action, reward)
-                for name, value in zip(told, found, strict=True):
-                    told[name].append(np.array(value))
+                for name, value in zip(traces, found, strict=True):
+                    traces[name].append(np.array(value))
                 penalty = controller.after(penalty, info["harm"])
     finally:
         env.close()
-    arrays = {name: np.stack(values, axis=1) for name, values in told.items()}
+    arrays = {name: np.stack(values, axis=1) for name, values in traces.items()}
     action = arrays.pop("action")
     floats = {name: values.astype(np.float64) for name, values in arrays.items()}
     return ThrottledRun(horizons, action=action, **floats)

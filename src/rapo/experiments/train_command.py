@@ -8,7 +8,6 @@ import shlex
 import sys
 import warnings
 from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import FIRST_COMPLETED, wait
 from dataclasses import asdict, replace
 from math import isfinite
 from pathlib import Path
@@ -28,7 +27,7 @@ from rapo.cascade.idle import IdleWarning
 from rapo.cascade.setting import Setting
 from rapo.core.params import FieldParams
 from rapo.core.validate import whole_number
-from rapo.experiments.pool import channel, pool
+from rapo.experiments.pool import as_they_end, channel, pool
 from rapo.experiments.shields import make_shield
 
 Told = dict[str, float]
@@ -315,19 +314,17 @@ def _side_by_side(
     options: dict[str, Any],
 ) -> list[dict[str, Any]]:
     with channel() as news, pool(min(jobs, len(configs))) as workers:
-        running = {
-            workers.submit(_one, i, config, folder, news, options): i
+        calls = {
+            i: (_one, i, config, folder, news, options)
             for i, (config, folder) in enumerate(zip(configs, folders, strict=True))
         }
-        summaries: dict[int, dict[str, Any]] = {}
-        waiting = set(running)
-        while waiting:
+
+        def show() -> None:
             while not news.empty():
                 i, steps, told = news.get()
                 bars[i](steps, told)
-            done, waiting = wait(waiting, timeout=0.2, return_when=FIRST_COMPLETED)
-            for future in done:
-                summaries[running[future]] = future.result()
+
+        summaries = dict(as_they_end(workers, calls, between=show))
     return [summaries[i] for i in range(len(configs))]
 
 

@@ -70,12 +70,10 @@ class Confirm(Action):
         return f"You vouch for it: for {days} the region may scar without further agreement."
 
     @classmethod
-    def told(cls, data: Values, before: Values) -> str:
+    def log_line(cls, data: Values, before: Values) -> str:
         """Which reports, if any."""
-        named = data.get("reports") or []
-        return (
-            f"Confirmed {words.listed_reports(named)}" if named else "Confirmed what was reported"
-        )
+        named = data.get("reports")
+        return f"Confirmed {words.listed_reports(named) if named else 'what was reported'}"
 
 
 @action("override", "/v1/overrides", scope="review", event="Override", verb="Set ψ")
@@ -121,7 +119,7 @@ class Override(Action):
         return f"It holds {until}, whatever is reported. The trace and the scar go on underneath."
 
     @classmethod
-    def told(cls, data: Values, before: Values) -> str:
+    def log_line(cls, data: Values, before: Values) -> str:
         """psi, and until when."""
         if data["psi"] is None:
             return "Took the override back"
@@ -160,7 +158,7 @@ class Allow(Action):
         return "No report on it counts, nor ever did: its trace and its scar are gone."
 
     @classmethod
-    def told(cls, data: Values, before: Values) -> str:
+    def log_line(cls, data: Values, before: Values) -> str:
         """On or off."""
         return "Put on the allow-list" if data["allowed"] else "Off the allow-list"
 
@@ -212,7 +210,7 @@ class Rollback(Action):
         return "What they reported is taken out as if it had never come."
 
     @classmethod
-    def told(cls, data: Values, before: Values) -> str:
+    def log_line(cls, data: Values, before: Values) -> str:
         """What was taken out."""
         if data.get("reports"):
             return f"Rolled back {words.listed_reports(data['reports'])}"
@@ -254,7 +252,7 @@ class Mode(Action):
         return "Decisions are computed and logged, and answered as proposed."
 
     @classmethod
-    def told(cls, data: Values, before: Values) -> str:
+    def log_line(cls, data: Values, before: Values) -> str:
         """Mode and percentage."""
         if data["mode"] == "shadow":
             return "Mode: shadow"
@@ -290,22 +288,23 @@ class Configure(Action):
 
     def title(self) -> str:
         """What is proposed."""
-        told = ", ".join(f"{k} = {words.setting(v)}" for k, v in words.flat(self.changes).items())
-        return f"Set {told}"
+        pairs = words.flat(self.changes).items()
+        return "Set " + ", ".join(f"{name} = {words.setting(value)}" for name, value in pairs)
 
     def meaning(self, config: GateConfig) -> str:
         """From when."""
         return "It holds from the next tick on. What was folded until then stays as it is."
 
     @classmethod
-    def told(cls, data: Values, before: Values) -> str:
+    def log_line(cls, data: Values, before: Values) -> str:
         """Only what differs: settings are logged whole."""
         old, new = words.flat(before), words.flat(data["config"])
-        changed = [k for k in new if old.get(k) != new[k]]
-        told = ", ".join(
-            f"{k} {words.setting(old.get(k))} → {words.setting(new[k])}" for k in changed
-        )
-        return "Settings: " + (told or "no change")
+        changes = [
+            f"{name} {words.setting(old.get(name))} → {words.setting(value)}"
+            for name, value in new.items()
+            if old.get(name) != value
+        ]
+        return "Settings: " + (", ".join(changes) or "no change")
 
 
 @action("label", "/v1/labels", scope="admin", event="ConfigChange", part="labels", verb="Label")
@@ -344,7 +343,7 @@ class Label(Action):
         return "Labels change no psi: the audit compares by them, and the page shows them."
 
     @classmethod
-    def told(cls, data: Values, before: Values) -> str:
+    def log_line(cls, data: Values, before: Values) -> str:
         """How many."""
         count = len(data["labels"])
         return "Labelled a region" if count == 1 else f"Labelled {count} regions"

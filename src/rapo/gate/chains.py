@@ -297,8 +297,7 @@ def _with_log(store: Store, reports: list[Values]) -> list[Values]:
         report["harm"] = sent.get("harm")
         report["key"] = sent.get("key")
         report["decision_id"] = sent.get("decision_id")
-        harm = sent.get("harm") or 0
-        report["weight"] = report["harm_here"] / harm if harm else None
+        report["weight"] = report["harm_here"] / sent["harm"] if sent.get("harm") else None
     return reports
 
 

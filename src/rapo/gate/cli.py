@@ -9,6 +9,7 @@ from __future__ import annotations
 import sys
 import time
 import warnings
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import asdict
 from importlib import import_module
@@ -189,13 +190,8 @@ def decide(
     names, law = regions_of(regions, text_ids), numbers_of("--p", p)
     with opened(db, write=True) as gate:
         decision = gate.decide_logged(names, law, request_id, stimulus=stimulus).result()
-    if as_json:
-        tables.print_json({
-            "decision_id": decision.decision_id, "q": decision.q.tolist(),
-            "psi": decision.psi.tolist(), "revision": decision.revision, "mode": decision.mode,
-        })  # fmt: skip
-    else:
-        tables.show(tables.decision_table(names, law, decision))
+    values = {**asdict(decision), "q": decision.q.tolist(), "psi": decision.psi.tolist()}
+    tables.answer(values, tables.decision_table(names, law, decision), as_json)
 
 
 def expose(
@@ -256,10 +252,7 @@ def report(
         for result in results:
             tables.print_json(asdict(result))
     else:
-        counts: dict[str, int] = {}
-        for result in results:
-            what = result.status + (" before" if result.duplicate else "")
-            counts[what] = counts.get(what, 0) + 1
+        counts = Counter(r.status + (" before" if r.duplicate else "") for r in results)
         typer.echo(", ".join(f"{n} {what}" for what, n in counts.items()))
         if len(results) == 1:
             typer.echo(f"report {results[0].report_id}")
@@ -281,10 +274,8 @@ def status(db: Db, as_json: Json = False) -> None:
     with opened(db, write=False) as gate:
         view = gate.read(overview)
         config = gate.config
-    if as_json:
-        tables.print_json({**view, "config": config.to_dict()})
-    else:
-        tables.show(tables.status_table(view, config.tick_seconds, config.digest()))
+    shown = tables.status_table(view, config.tick_seconds, config.digest())
+    tables.answer({**view, "config": config.to_dict()}, shown, as_json)
 
 
 def audit_region(
@@ -298,7 +289,7 @@ def audit_region(
     name = region_of(region, text_ids)
     with opened(db, write=False) as gate:
         found = gate.chain(name, limit)
-    tables.print_json(found) if as_json else tables.show(tables.region_tables(found))
+    tables.answer(found, tables.region_tables(found), as_json)
 
 
 def audit_decision(
@@ -310,28 +301,28 @@ def audit_decision(
     """How much a decision was changed, and because of which reports."""
     with opened(db, write=False) as gate:
         found = gate.explain(decision, limit)
-    tables.print_json(found) if as_json else tables.show(tables.explain_tables(found))
+    tables.answer(found, tables.explain_tables(found), as_json)
 
 
 def audit_bias(db: Db, as_json: Json = False) -> None:
     """Report and gating rates by group and topic, with intervals."""
     with opened(db, write=False) as gate:
         found = gate.bias()
-    tables.print_json(found) if as_json else tables.show(tables.bias_tables(found))
+    tables.answer(found, tables.bias_tables(found), as_json)
 
 
 def audit_reporters(db: Db, as_json: Json = False) -> None:
     """Who reported, how much, and how much of it was rolled back."""
     with opened(db, write=False) as gate:
         found = gate.reporters()
-    tables.print_json(found) if as_json else tables.show(tables.reporters_table(found))
+    tables.answer(found, tables.reporters_table(found), as_json)
 
 
 def audit_queue(db: Db, as_json: Json = False) -> None:
     """Reports that wait for a reviewer, and why."""
     with opened(db, write=False) as gate:
         found = gate.queue()
-    tables.print_json(found) if as_json else tables.show(tables.queue_table(found))
+    tables.answer(found, tables.queue_table(found), as_json)
 
 
 _COMMANDS: tuple[Callable[..., None], ...] = (

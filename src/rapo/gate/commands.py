@@ -77,11 +77,9 @@ def verify(db: Db, as_json: Json = False) -> None:
     """Fold the whole log afresh and compare; exit code 1 if anything differs."""
     with opened(db, write=False) as gate:
         found = gate.verify()
-    if as_json:
-        tables.print_json(found)
-    else:
-        rows = [(name, value) for name, value in found.items() if name != "ok"]
-        tables.show(tables.table("ok" if found["ok"] else "NOT ok", ("", ""), rows))
+    rows = [(name, value) for name, value in found.items() if name != "ok"]
+    title = "ok" if found["ok"] else "NOT ok"
+    tables.answer(found, tables.table(title, ("", ""), rows), as_json)
     if not found["ok"]:
         raise typer.Exit(1)
 
@@ -132,7 +130,7 @@ def command_of(action: type[Action]) -> Callable[..., None]:
         with opened(words["db"], write=True) as gate:
             effect = gate.act(wanted)
         if words["as_json"]:
-            tables.print_json(tables.effect_values(effect))
+            tables.print_json(asdict(effect))
             return
         typer.echo(f"{wanted.title()}: {tables.effect_words(effect)}")
         if effect.regions:
@@ -225,9 +223,8 @@ def fit(
     as_json: Json = False,
 ) -> None:
     """Find settings in the earlier part of a log, score them on the later part."""
-    from rapo.gate.fit import DAY_SECONDS
+    from rapo.gate.fit import DAY_SECONDS, lines, save
     from rapo.gate.fit import fit as fitted
-    from rapo.gate.fit_report import lines, save
     from rapo.gate.shadow_log import ShadowLog
 
     if plot is not None and plot.exists():
@@ -269,11 +266,9 @@ def erase(
     """Put a pseudonym in the place of a reporter's name, everywhere; stop the server first."""
     with _log_of(db) as store:
         done = erased(store, source, reason=reason, by=by or login())
-    if as_json:
-        tables.print_json(asdict(done))
-        return
-    typer.echo(f"{done.events} events now say {done.pseudonym}; the fields are what they were")
-    typer.echo(f"event {done.event}; copies and exports of before still have the name")
+    words = f"{done.events} events now say {done.pseudonym}; the fields are what they were\n"
+    words += f"event {done.event}; copies and exports of before still have the name"
+    tables.answer(asdict(done), words, as_json)
 
 
 def compact(
@@ -288,11 +283,8 @@ def compact(
     assert point is not None
     with _log_of(db) as store:
         done = compacted(store, point, reason=reason, by=by or login())
-    if as_json:
-        tables.print_json(asdict(done))
-        return
-    typer.echo(f"dropped the bodies of {done.dropped} events before {instant(point)}")
-    typer.echo(f"kept {done.kept}; event {done.event}")
+    words = f"dropped the bodies of {done.dropped} events before {instant(point)}\n"
+    tables.answer(asdict(done), f"{words}kept {done.kept}; event {done.event}", as_json)
 
 
 def migrate(
@@ -313,11 +305,9 @@ def migrate(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         done = migrated(db, out, given)
-    if as_json:
-        tables.print_json(asdict(done))
-        return
-    typer.echo(f"copied {done.events} events to {out}")
-    typer.echo(
-        f"{done.differ} of {done.regions} regions have another psi than their last decision was "
-        f"told, {done.lower} of them a lower one; `rapo gate fit` finds settings for this log"
+    words = (
+        f"copied {done.events} events to {out}\n"
+        f"{done.differ} of {done.regions} regions have another psi than their last decision had, "
+        f"{done.lower} of them a lower one; `rapo gate fit` finds settings for this log"
     )
+    tables.answer(asdict(done), words, as_json)

@@ -7,18 +7,17 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Iterable
-from dataclasses import dataclass
 from hashlib import blake2b
 from itertools import count
 from math import floor
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 from zlib import crc32
 
 import numpy as np
 import numpy.typing as npt
 
-from rapo.core.deformation import SUM_TOLERANCE, reweight_into
-from rapo.core.jit import kernel
+from rapo.core.deformation import SUM_TOLERANCE, reweight_into, whole_sum
+from rapo.core.jit import inlined, kernel
 from rapo.gate.events import (
     DecisionBody,
     Draft,
@@ -45,11 +44,9 @@ if TYPE_CHECKING:
 _ROUNDING = 1e-12
 _SMALLEST = 1e-300
 """Below this floats lose digits, and a ratio of two of them says nothing."""
-_BLOCK = 128
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Decision:
+class Decision(NamedTuple):
     """The gate's answer. n candidates, in the order of the request."""
 
     q: npt.NDArray[np.float64]
@@ -62,22 +59,43 @@ class Decision:
     mode: str
     """`shadow`, or `enforce` if `q` is the gated law."""
 
+    def __eq__(self, other: object) -> bool:
+        """Each is equal to itself alone: arrays have no yes or no."""
+        return self is other
 
-@kernel
+    def __ne__(self, other: object) -> bool:
+        """Tuples have one of their own."""
+        return self is not other
+
+    def __hash__(self) -> int:
+        """By identity, as equality."""
+        return id(self)
+
+
+@inlined
 def _bounded(p: Any, q: Any, total: float, psi_min: float) -> bool:
     """Whether `q` is a law whose every probability lies in [psi_min p, p / psi_min]."""
-    whole = 0.0
-    for start in range(0, p.size, _BLOCK):
-        block = 0.0
-        for i in range(start, min(start + _BLOCK, p.size)):
-            before = p[i] / total
-            low = psi_min * before * (1 - _ROUNDING) - _SMALLEST
-            high = before / psi_min * (1 + _ROUNDING) + _SMALLEST
-            if not low <= q[i] <= high:
-                return False
-            block += q[i]
-        whole += block
-    return abs(whole - 1) <= _ROUNDING
+    low, high = psi_min / total * (1 - _ROUNDING), 1 / (psi_min * total) * (1 + _ROUNDING)
+    outside = 0
+    for i in range(p.size):  # to the end: a loop that may leave takes one at a time
+        inside = (low * p[i] - _SMALLEST <= q[i]) & (q[i] <= high * p[i] + _SMALLEST)
+        outside += not inside
+    return outside == 0 and abs(whole_sum(q) - 1) <= _ROUNDING
+
+
+@kernel
+def _answer_into(p: Any, psi: Any, psi_min: float, enforced: bool, q: Any) -> Any:
+    """Write what is served into `q`.
+
+    Returns:
+        As `reweight_into`, and whether the gated law, served or not, is within its bounds.
+    """
+    total, passed = reweight_into(p, psi, q)
+    bounded = _bounded(p, q, total, psi_min)
+    if not enforced:
+        for i in range(p.size):
+            q[i] = p[i] / total
+    return total, passed, bounded
 
 
 class View:
@@ -92,8 +110,8 @@ class View:
 
     def enforces(self, decision_id: str) -> bool:
         """Whether a decision is gated for real; the same decision is, on every replica."""
-        if self.mode != "enforce":
-            return False
+        if self.mode != "enforce" or self.percent >= 100:
+            return self.mode == "enforce"
         return crc32(decision_id.encode()) % 10_000 < self.percent * 100
 
     def psi(self, regions: npt.NDArray[np.int64] | Names) -> npt.NDArray[np.float64]:
@@ -130,15 +148,13 @@ def answer(
 ) -> tuple[Decision, float]:
     """The decision that `p` and `psi` give, and the mass `Z` that passes."""
     q = np.empty(p.size)
-    total, passed = reweight_into(p, psi, q)
+    total, passed, bounded = _answer_into(p, psi, psi_min, enforced, q)
     if not abs(total - 1) <= SUM_TOLERANCE:
         raise ValueError(_why_not(p, total))
-    if not _bounded(p, q, total, psi_min):
+    if not bounded:
         raise RuntimeError(
             f"decision {decision_id} would leave its bounds with psi_min = {psi_min}; not served"
         )
-    if not enforced:
-        q = p / total  # a copy also where nothing changes: p is the caller's
     mode = "enforce" if enforced else "shadow"
     return Decision(q, psi, decision_id, revision, mode), passed
 

@@ -139,7 +139,7 @@ class Action:
         raise NotImplementedError
 
     @classmethod
-    def told(cls, data: dict[str, Any], before: dict[str, Any]) -> str:
+    def log_line(cls, data: dict[str, Any], before: dict[str, Any]) -> str:
         """Its event in words, for the log; `before` are the settings until then."""
         raise NotImplementedError
 
@@ -207,7 +207,7 @@ def action_of(event: str, data: dict[str, Any]) -> type[Action] | None:
 # --- actions in the log
 
 
-def deeds(gate: Gate, limit: int = 100) -> list[dict[str, Any]]:
+def action_log(gate: Gate, limit: int = 100) -> list[dict[str, Any]]:
     """The newest actions: position, time, kind, who, what in words, the regions, and the reason."""
     store = gate.store
     kinds = tuple(dict.fromkeys(a.event for a in ACTIONS.values()))
@@ -227,7 +227,7 @@ def _in_words(event: Event, configs: list[tuple[int, dict[str, Any]]]) -> dict[s
     before = next((c for p, c in configs if p < event.position), {})
     action = action_of(event.kind, data)
     if action is not None:
-        what, regions = action.told(data, before), action.concerns(data)
+        what, regions = action.log_line(data, before), action.concerns(data)
     elif event.kind == "Escalation":
         what, regions = f"Escalated {data['band']}: {data['seen']}", []
     else:

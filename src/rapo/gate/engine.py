@@ -186,7 +186,7 @@ class Engine:
     def put(self, decision: Draft) -> None:
         """Log a decision that nobody waits for, soon."""
         try:
-            self._writer.put(Job(None, decision, keys=[str(decision.key)]))
+            self._writer.put(Job(None, decision, None, 0.0, (str(decision.key),)))
         except BaseException:
             self.asked.pop(str(decision.key), None)  # it is on its way nowhere
             raise

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
 from struct import Struct
 from typing import Any, NamedTuple
 from unicodedata import category
@@ -97,8 +96,7 @@ def digest_of(body: bytes) -> bytes:
     return hashlib.blake2b(body, digest_size=16).digest()
 
 
-@dataclass(frozen=True, slots=True)
-class DecisionBody:
+class DecisionBody(NamedTuple):
     """What a decision was made of. n candidates, in the order of the request."""
 
     regions: npt.NDArray[np.int64] | Names
@@ -209,9 +207,12 @@ def plain_event(event: Event) -> dict[str, Any]:
     return {**{name: value for name, value in data.items() if name not in head}, **head}
 
 
+_DECISION = key_of("d", "")
+
+
 def decision_key(decision_id: str) -> str:
     """Unique key of a decision in the log."""
-    return key_of("d", decision_id)
+    return _DECISION + decision_id
 
 
 def exposure_key(decision_id: str) -> str:
@@ -266,9 +267,9 @@ def checked_regions(values: Any) -> npt.NDArray[np.int64] | Names:
     """Candidates' regions: an integer array, or names; not a mixture."""
     if isinstance(values, np.ndarray):
         if values.dtype.kind in "iu" and values.ndim == 1 and values.size:
-            if values.dtype == np.uint64 and values.max() >= 2**63:
+            if values.dtype.kind == "u" and values.max() >= 2**63:
                 raise ValueError(f"a region must fit 64 bits, got {values.max()}")
-            return values.astype(np.int64, copy=False)
+            return np.ascontiguousarray(values, np.int64)
         if values.dtype.kind in "USO" and values.ndim == 1:
             values = values.tolist()
     if not isinstance(values, Sequence) or isinstance(values, str | bytes) or not len(values):

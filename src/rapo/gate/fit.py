@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from itertools import product
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,10 +20,14 @@ from scipy.special import pdtrc
 
 from rapo.core.params import FieldParams
 from rapo.gate.config import GateConfig
-from rapo.gate.fit_report import EARLIER, LOSSES, held_at, interval, resampled, shares
+from rapo.gate.format import flat
 from rapo.gate.law import Acting, can_act, net_rate, params_of
-from rapo.gate.shadow_log import History, ShadowLog, course
+from rapo.gate.shadow_log import Cells, ShadowLog, course, held_at, interval, resampled, shares
 
+EARLIER = 0.6
+"""Share of the ticks up to which settings are chosen; what comes later scores them."""
+LOSSES = np.linspace(0.005, 0.25, 50)
+"""Shares of the good at which a curve says what is held back."""
 LEAST_REPORTS = 50
 """With fewer there is nothing to fit."""
 INNER = 0.3
@@ -34,6 +39,8 @@ WORTH = 2.0
 ABOUT = 0.05
 """Settings this close to the best, as a share of it, are as good: the most careful is taken."""
 RESAMPLES = 200
+_MOST_NAMES = 10
+"""Regions named; of more only the number is given."""
 DAY_SECONDS = 86400.0
 
 Reals = npt.NDArray[np.float64]
@@ -98,6 +105,11 @@ class Fit:
         """The call that puts the settings in force."""
         return f'gate.configure({self.settings!r}, reason="fitted to the log")'
 
+    def command(self) -> str:
+        """The same on the command line."""
+        pairs = " ".join(f"{name}={value}" for name, value in flat(self.settings).items())
+        return f'rapo gate configure {pairs} --reason "fitted to the log"'
+
 
 def _rounded(value: float) -> float:
     return float(f"{value:.4g}")
@@ -125,46 +137,6 @@ def base_rate(exposures: Reals, amounts: Reals, size: float = 1.0) -> float:
     return float(amounts[usual].sum() / exposures[usual].sum())
 
 
-class _Problem:
-    """A log as the search sees it: a history, and cells of (tick, region) with good and bad."""
-
-    def __init__(self, log: ShadowLog, cap_source: float | None) -> None:
-        self.log = log
-        self.history = History.of(
-            len(log.regions), log.seen, log.said, delay=log.delay, cap_source=cap_source
-        )
-        self.region, tick, count = self.history.seen
-        self.tick = tick - log.delay
-        place = self.tick - self.tick.min()
-        width = int(place.max()) + 1
-        cell = self.region * width + place  # sorted, as the history is
-        mark = np.asarray(log.said[1]) * width + np.asarray(log.said[0]) - self.tick.min()
-        found = np.minimum(np.searchsorted(cell, mark), cell.size - 1)
-        known = cell[found] == mark
-        amount = np.asarray(log.said[2], np.float64)[known]
-        self.bad = np.asarray(np.bincount(found[known], amount, cell.size), np.float64)
-        self.good = np.maximum(count - self.bad, 0.0)
-        self.count = count
-
-    def cut(self, share: float) -> int:
-        """Tick at which this share of the log has passed."""
-        return int(self.tick.min() + share * (self.tick.max() - self.tick.min()))
-
-    def totals(self, until: int) -> tuple[Reals, Reals]:
-        """Exposures and harm of every region before a tick."""
-        n = len(self.log.regions)
-        tick, region, amount = (np.asarray(x) for x in self.log.said[:3])
-        early, seen = tick < until, self.tick < until
-        return (
-            np.bincount(self.region[seen], self.count[seen], n).astype(np.float64),
-            np.bincount(region[early], amount[early], n).astype(np.float64),
-        )
-
-    def weights(self, law: GateConfig, mask: npt.NDArray[np.bool_]) -> Reals:
-        """Down-weights `1 - psi` of some cells."""
-        return 1 - course(self.history, law, self.region[mask], self.tick[mask]).psi
-
-
 def fit(
     log: ShadowLog, guards: GateConfig | None = None, *, loss: float = 0.1,
     cap_source: float | None = 5.0, seed: int = 0,
@@ -186,7 +158,7 @@ def fit(
     if not np.asarray(log.seen[2]).sum() > 0:
         raise NotEnoughError(
             "the log has no exposures: log decisions (and gate.expose what was shown), else a rate "
-            "of reports cannot be told"
+            "of reports cannot be known"
         )
     if len(log.said[0]) < LEAST_REPORTS:
         raise NotEnoughError(
@@ -194,20 +166,20 @@ def fit(
         )
     plain = GateConfig(params=FieldParams(), confirm_ticks=10**9)
     guards = replace(guards or plain, base_rates={})  # regions have no topics here
-    problem = _Problem(log, cap_source)
-    until = problem.cut(EARLIER)
-    totals = problem.totals(until)
+    cells = Cells(log, cap_source)
+    until = cells.cut(EARLIER)
+    totals = cells.totals(until)
     if not totals[1].sum() > 0:
         raise NotEnoughError(f"no report is about the first {EARLIER:.0%} of the log")
     amounts = np.asarray(log.said[2], np.float64)
     size = float((amounts**2).sum() / amounts.sum())
     base = min(max(base_rate(*totals, size), 1e-6), 0.5)
     spread = _base_interval(totals, size, seed)
-    law = _search(problem, guards, base, totals, loss)
-    score = _score(problem, law, seed)
-    end = np.full(len(log.regions), problem.tick.max() + log.delay)
-    scars = course(problem.history, law, np.arange(len(log.regions)), end).H > 0
-    everything = problem.totals(int(problem.tick.max()) + 1)
+    law = _search(cells, guards, base, totals, loss)
+    score = _score(cells, law, seed)
+    end = np.full(len(log.regions), cells.tick.max() + log.delay)
+    scars = course(cells.history, law, np.arange(len(log.regions)), end).H > 0
+    everything = cells.totals(int(cells.tick.max()) + 1)
     exposures, harm = (total[everything[0] > 0] for total in everything)
     rates = net_rate(harm, exposures, law.base_rate, params_of(law))
     return Fit(
@@ -228,13 +200,13 @@ def _base_interval(totals: tuple[Reals, Reals], size: float, seed: int) -> Inter
 
 
 def _search(
-    problem: _Problem, guards: GateConfig, base: float, totals: tuple[Reals, Reals], loss: float
+    cells: Cells, guards: GateConfig, base: float, totals: tuple[Reals, Reals], loss: float
 ) -> GateConfig:
     """The most careful law among those that hold back about the most for what it costs."""
-    length = max(int(problem.tick.max() - problem.tick.min()), 1)
-    lowest, highest = problem.cut(INNER), problem.cut(EARLIER)
-    mask = (problem.tick >= lowest) & (problem.tick < highest)
-    good, bad = problem.good[mask], problem.bad[mask]
+    length = max(int(cells.tick.max() - cells.tick.min()), 1)
+    lowest, highest = cells.cut(INNER), cells.cut(EARLIER)
+    mask = (cells.tick >= lowest) & (cells.tick < highest)
+    good, bad = cells.good[mask], cells.bad[mask]
     rate = (totals[1] + 0.5) / (totals[0] + 0.5 / base)
     scale = float(np.clip(rate.max() - base, 2 * base, 1.0))
     steady = guards.params.alpha / guards.params.lam
@@ -247,7 +219,7 @@ def _search(
         )  # fmt: skip
 
     def worth(law: GateConfig) -> float:
-        held, lost = shares(problem.weights(law, mask), good, bad)
+        held, lost = shares(cells.weights(law, mask), good, bad)
         return held - WORTH * lost if lost <= loss else -lost
 
     grid = product((5.0, 3.0, 2.0), (2.0, 1.0), (2.0, 0.5), (0.5, 0.15, 0.05))
@@ -257,11 +229,11 @@ def _search(
     return next(x for x, w in zip(laws, worths, strict=True) if w >= best - ABOUT * abs(best))
 
 
-def _score(problem: _Problem, law: GateConfig, seed: int) -> Score:
+def _score(cells: Cells, law: GateConfig, seed: int) -> Score:
     """What a law does on the later part, with a bootstrap over regions."""
-    mask = problem.tick >= problem.cut(EARLIER)
-    good, bad, region = problem.good[mask], problem.bad[mask], problem.region[mask]
-    weight = problem.weights(law, mask)
+    mask = cells.tick >= cells.cut(EARLIER)
+    good, bad, region = cells.good[mask], cells.bad[mask], cells.region[mask]
+    weight = cells.weights(law, mask)
 
     def figures(times: Reals | float) -> tuple[float, float, float, Reals]:
         held, lost = shares(weight, good * times, bad * times)
@@ -298,3 +270,77 @@ def _notes(log: ShadowLog, law: GateConfig, score: Score, loss: float) -> tuple[
     if not score.lift > 1:
         notes.append("on the later part the settings hold back no more harm than chance would")
     return tuple(notes)
+
+
+# --- in words, and as a figure
+
+
+def lines(found: Fit, ticks_per_day: float) -> list[str]:
+    """A fit in plain sentences, the call to make last, also as a command."""
+    law, score = found.law, found.score
+    sentences = [
+        f"{found.reports:,} reports on {found.exposures:,.0f} exposures of "
+        f"{found.acting.regions:,} regions.",
+        f"Base rate {law.base_rate:.3g} reports per exposure{_ends(found.base_interval)}; "
+        f"half-life {law.half_life / ticks_per_day:.2g} days, "
+        f"shrinkage {law.shrinkage:.3g} exposures, z {law.z:g}, scale {law.scale:.3g}, "
+        f"tau {law.params.tau:.3g}.",
+        f"On the last {1 - EARLIER:.0%} of the log, which the choice did not see: "
+        f"{score.held:.1%} of the harm held back{_ends(score.held_interval, percent=True)}, "
+        f"{score.lost:.1%} of the good lost{_ends(score.lost_interval, percent=True)}, "
+        + (f"lift {score.lift:.2f}{_ends(score.lift_interval)}." if score.lift > 0 else "no lift."),
+        f"{_scarred(found)} {found.acting}.",
+    ]
+    notes = [f"Note: {note}." for note in found.notes]
+    return [*sentences, *notes, found.configure(), found.command()]
+
+
+def _scarred(found: Fit) -> str:
+    names = ", ".join(map(str, found.scarred[:_MOST_NAMES]))
+    rest = len(found.scarred) - _MOST_NAMES
+    if not found.scarred:
+        return "No region would have a scar."
+    more = f" and {rest} more" if rest > 0 else ""
+    count = "1 region" if len(found.scarred) == 1 else f"{len(found.scarred)} regions"
+    return f"{count} would have a scar ({names}{more})."
+
+
+def _ends(ends: Interval, percent: bool = False) -> str:
+    if ends is None:
+        return ""
+    low, high = (f"{v:.1%}" if percent else f"{v:.3g}" for v in ends)
+    return f" [{low}, {high}]"
+
+
+def draw(found: Fit) -> tuple[Any, Any]:
+    """Lift against good exposures lost, on the later part; returns (figure, axes)."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(6, 4), layout="constrained")
+    axes = figure.subplots()
+    curve, low, high = found.score.curve
+    if np.isfinite(low).any():
+        axes.fill_between(
+            100 * LOSSES, low, high, color="C0", alpha=0.2, lw=0, label="95%, regions"
+        )
+    axes.plot(100 * LOSSES, curve, color="C0", label="holding back the lowest psi first")
+    if found.score.lift > 0:
+        axes.plot(100 * found.score.lost, found.score.lift, "o", color="C3", label="these settings")
+    axes.axhline(1, color="0.6", lw=1, ls=":", label="chance")
+    axes.set(xlabel="good exposures lost, %", ylabel="harm held back per good lost (lift)")
+    axes.set_ylim(0)
+    axes.set_title(f"last {1 - EARLIER:.0%} of the log, settings from before")
+    axes.legend(frameon=False, fontsize="small")
+    return figure, axes
+
+
+def save(found: Fit, file: Path) -> None:
+    """Write the figure.
+
+    Raises:
+        FileExistsError: there is such a file.
+    """
+    if file.exists():
+        raise FileExistsError(f"{file} exists; choose another --plot, or remove it")
+    file.parent.mkdir(parents=True, exist_ok=True)
+    draw(found)[0].savefig(file, dpi=120)

@@ -29,7 +29,7 @@ from rapo.gate.config import GateConfig
 from rapo.gate.exposure import Exposure
 from rapo.gate.law import numbered, params_of, rates_of
 from rapo.gate.ledger import MOST, NOTHING, ROW, UNIT, Ledger, Rows
-from rapo.gate.steps import advance, clear, forgets, serve, wake
+from rapo.gate.steps import advance, forgets, serve, wake
 
 __all__ = ["MOST", "ROW", "UNIT", "Change", "Fields", "Fold", "Rows", "Vouch"]
 
@@ -158,9 +158,7 @@ class Fold:
     def again(self, regions: npt.NDArray[Any]) -> None:
         """Fold regions again from their first report: what no longer counts never did."""
         slots = self.ledger.slots_of(regions)
-        book = self._book()
-        clear(slots, self.f, book)
-        self._replay(slots, self.f, book, self.free, self.tick)
+        self._replay(slots, self.f, self._book(), self.free, self.tick)
         self._publish(slots)
 
     def restore(self, ledger: Ledger, regions: npt.NDArray[Any], vouches: list[Vouch]) -> None:
@@ -314,12 +312,13 @@ class Fold:
     def _advance(
         self, slots: Slots, until: int, f: Cells, book: Book, free: npt.NDArray[np.bool_],
         change: int, stops: Stops | None = None, names: dict[str, int] | None = None,
+        anew: bool = False,
     ) -> None:  # fmt: skip
         """Step cells under the settings of a change."""
         config = self.changes[change].config
         stops = stops or Stops.at(np.zeros(slots.size + 1), np.zeros(0, np.int64))
         rates = rates_of(config, self.topics if names is None else names)
-        advance(slots, until, f, book, free, rates, params_of(config), stops)
+        advance(slots, until, f, book, free, rates, params_of(config), stops, anew)
 
     def _replay(
         self, slots: Slots, f: Cells, book: Book, free: npt.NDArray[np.bool_], until: int,
@@ -329,7 +328,7 @@ class Fold:
         for i, (_, config) in enumerate(self.changes):
             last = i + 1 == len(self.changes)
             end = until if last else min(until, self.changes[i + 1].tick)
-            self._advance(slots, end, f, book, free, i, stops, names)
+            self._advance(slots, end, f, book, free, i, stops, names, anew=i == 0)
             if last or self.changes[i + 1].tick > until:
                 return
             wake(slots, end, f, book, params_of(config))

@@ -299,10 +299,10 @@ SETTING_WORDS = {
 }
 
 BAND_WORDS = {
-    "scar mass": "Scar mass",
-    "gating": "Gating",
-    "saturation": "Saturation",
-    "reports": "Report volume",
+    "scar mass": "All scars together (sum of H)",
+    "gating": "Moved per decision (TV)",
+    "saturation": "Decisions with no way out (saturated)",
+    "reports": "Reports in a tick",
 }
 
 WAIT_WORDS = {
@@ -317,5 +317,7 @@ TERMS = {
     "G": "trace: recent harm reported on a region; it fades by itself",
     "H": "scar: what stays of harm that several reporters agreed on; it fades slowly or not",
     "TV": "total variation: how much of a decision's probability the gate moved, 0 to 100 %",
+    "tick": "the step of time in which reports are counted; the settings say how long it is",
+    "saturated": "a decision whose candidates are all scarred: there is nothing better to show",
     "RAG": "peak reach on return against the first stay; below 1 it came back weaker",
 }

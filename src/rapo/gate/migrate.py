@@ -8,7 +8,7 @@ the settings in them are put into the new words.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,7 +27,7 @@ GONE = ("normalise", "prior_exposures", "cap_region")
 NEW = ("base_rate", "base_rates", "half_life", "shrinkage", "z", "scale")
 """Settings that it did not have."""
 
-_TOLD_APART = 1e-9
+_ROUNDING = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ class Migrated:
     regions: int
     """That any decision had."""
     differ: int
-    """Regions whose psi now differs from what their last decision was told."""
+    """Regions whose psi now differs from what their last decision had."""
     lower: int
     """Those of them whose psi is lower now."""
 
@@ -78,20 +78,20 @@ def _check_old(source: Store, address: str | Path) -> None:
 
 
 def _copy(source: Store, target: Store, given: Mapping[str, Any]) -> Migrated:
-    state, told = State(target.find), _Told()
+    state, compared = State(target.find), _Compared()
     for events in pieces(source):
         with target.appending() as log:
             state.fetch = log.find
             for event in log.append([_rewritten(e, given) for e in events]):
                 state.apply(event)
-                told.look(state, event)
+                compared.look(state, event)
         state.fetch = target.find
     if state.position != source.last():
         raise ValueError(
             f"the log has {source.last()} positions but only {state.position} events: "
             "positions would change; nothing can be migrated"
         )
-    return told.summed(state)
+    return compared.summed(state)
 
 
 def _rewritten(event: Event, given: Mapping[str, Any]) -> Draft:
@@ -109,8 +109,8 @@ def _rewritten(event: Event, given: Mapping[str, Any]) -> Draft:
     return Draft(kind, at, key, digest if changed == body else digest_of(changed), changed)
 
 
-class _Told:
-    """psi that regions' last decisions were told, beside what this format says at that position."""
+class _Compared:
+    """psi that regions' last decisions had, beside what this format says at that position."""
 
     def __init__(self) -> None:
         self._then, self._now = np.ones(0), np.ones(0)
@@ -129,9 +129,5 @@ class _Told:
     def summed(self, state: State) -> Migrated:
         """How many regions differ."""
         gap = self._now - self._then
-        count = _count(np.abs(gap) > _TOLD_APART)
-        return Migrated(state.position, len(state.regions), count, _count(gap < -_TOLD_APART))
-
-
-def _count(truths: Iterable[Any]) -> int:
-    return int(np.sum(np.asarray(truths)))
+        differ, lower = np.abs(gap) > _ROUNDING, gap < -_ROUNDING
+        return Migrated(state.position, len(state.regions), int(differ.sum()), int(lower.sum()))

@@ -39,21 +39,28 @@ def _insert(keys: Any, values: Any, new_keys: Any, new_values: Any) -> None:
 
 
 @kernel
-def _look_up(keys: Any, values: Any, wanted: Any, out: Any) -> int:
-    """Numbers of `wanted`; returns how many are unknown."""
-    missing = 0
+def _look_up(keys: Any, values: Any, wanted: Any, out: Any) -> None:
     for i in range(wanted.size):
         out[i] = values[_slot(keys, values, wanted[i])]
-        missing += out[i] == UNKNOWN
-    return missing
+
+
+@inlined
+def _real(reals: Any, number: int) -> Any:
+    """`reals` of a number, 1 where there is none."""
+    return reals[number] if 0 <= number < reals.size else 1.0
 
 
 @kernel
-def _taken(reals: Any, numbers: Any, out: Any) -> None:
-    """`reals` of numbers, 1 where there is none."""
+def _reals(reals: Any, numbers: Any, out: Any) -> None:
     for i in range(numbers.size):
-        known = 0 <= numbers[i] < reals.size
-        out[i] = reals[numbers[i]] if known else 1.0
+        out[i] = _real(reals, numbers[i])
+
+
+@kernel
+def _look_up_reals(keys: Any, values: Any, wanted: Any, reals: Any, out: Any) -> None:
+    """Both at once: a call costs as much as looking up hundreds of keys."""
+    for i in range(wanted.size):
+        out[i] = _real(reals, values[_slot(keys, values, wanted[i])])
 
 
 class IntTable:
@@ -84,6 +91,14 @@ class IntTable:
         """Number of each key, UNKNOWN where there is none."""
         out = np.empty(keys.size, np.int32)
         _look_up(*self._read, keys, out)
+        return out
+
+    def reals(
+        self, keys: npt.NDArray[np.int64], reals: npt.NDArray[np.float64]
+    ) -> npt.NDArray[np.float64]:
+        """`reals[number]` of each key, 1 where there is none."""
+        out = np.empty(keys.size)
+        _look_up_reals(*self._read, keys, reals, out)
         return out
 
 
@@ -304,6 +319,8 @@ class Registry:
         self, names: npt.NDArray[np.int64] | Names, reals: npt.NDArray[np.float64]
     ) -> npt.NDArray[np.float64]:
         """`reals[number]` of each name, 1 where there is none."""
+        if isinstance(names, np.ndarray):
+            return self._integers.reals(names, reals)
         out = np.empty(len(names))
-        _taken(reals, self.numbers(names), out)
+        _reals(reals, self.numbers(names), out)
         return out

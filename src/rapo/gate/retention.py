@@ -97,9 +97,9 @@ def erase(
         after = folded(start, log)
         if after.field_hash() != before:
             raise RuntimeError("the fields would not stay what they are; nothing was changed")
-        told = {"pseudonym": pseudonym, "events": count, "fields": before, "reason": reason,
+        body = {"pseudonym": pseudonym, "events": count, "fields": before, "reason": reason,
                 "by": by, "heads": heads_of(events_of(log, 0, _base_position(log)))}  # fmt: skip
-        event = _append(log, after, "Erasure", told, clock())
+        event = _append(log, after, "Erasure", body, clock())
         log.keep(after.position, dump(after), after.ledger.rows)
     store.scrub()
     return Erased(pseudonym, count, before, event.position)
@@ -147,12 +147,12 @@ def compact(
             raise RuntimeError("the snapshot does not lead to the same fields; nothing was changed")
         chain = _chain(log, first, until)
         gone = _drop(log, first, until, needed)
-        told = {
+        body = {
             "until": until, "before": before, "dropped": gone, "kept": until - first - gone,
             "fields": fields, "config": end.config.digest(), "chain": chain,
             "heads": heads_of(events_of(log, 0, until)), "reason": reason, "by": by,
         }  # fmt: skip
-        event = _append(log, end, "Compaction", told, now)
+        event = _append(log, end, "Compaction", body, now)
         log.keep(end.position, dump(end), end.ledger.rows)
     store.scrub()
     return Compacted(until, gone, until - first - gone, fields, event.position)
@@ -161,8 +161,8 @@ def compact(
 # --- the log, piece by piece
 
 
-def _append(log: Rewriting, state: State, kind: str, told: dict[str, Any], now: float) -> Event:
-    (event,) = log.append([drafted(kind, now, told)])
+def _append(log: Rewriting, state: State, kind: str, body: dict[str, Any], now: float) -> Event:
+    (event,) = log.append([drafted(kind, now, body)])
     state.apply(event)
     return event
 

@@ -1,4 +1,4 @@
-"""A log as arrays, and its regions under any settings.
+"""A log as arrays, its regions under any settings, and what holding them back comes to.
 
 `ShadowLog` is what was shown and reported, from a gate's log or from an exported one. `History` is
 that or any other stream as the fold wants it: `course` folds it under settings and stops where it
@@ -8,7 +8,7 @@ is asked to. For `fit`, which tries many settings on one log, and for studies.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import floor
 from pathlib import Path
@@ -216,10 +216,14 @@ def course(
     order = order[slot[order] != NOTHING]
     slots, first = np.unique(slot[order], return_index=True)
     region, tick, count = history.seen
-    told = _slots(ledger, region) != NOTHING  # of the others nothing was ever reported
+    reported = _slots(ledger, region) != NOTHING  # of the others nothing was ever reported
     fold = Fold(0, config, ledger)
     fold.exposure = Exposure.of(
-        region[told], tick[told] - history.zero, count[told], params_of(config), ledger.slot_of
+        region[reported],
+        tick[reported] - history.zero,
+        count[reported],
+        params_of(config),
+        ledger.slot_of,
     )
     stops = Stops.at(np.append(first, order.size), when[order])
     fold.stopped(slots.astype(np.int32), stops)
@@ -247,3 +251,98 @@ def _sorted(tick: npt.ArrayLike, region: npt.ArrayLike, count: Reals) -> tuple[I
     new[1:] = (np.diff(ticks) != 0) | (np.diff(regions) != 0)
     total = np.bincount(np.cumsum(new) - 1, count) if ticks.size else count
     return ticks[new], regions[new], np.asarray(total, np.float64)
+
+
+# --- harm held back, good lost
+
+
+class Cells:
+    """Exposures of a log by region and tick, good and bad; and its history."""
+
+    def __init__(self, log: ShadowLog, cap_source: float | None) -> None:
+        self.log = log
+        self.history = History.of(
+            len(log.regions), log.seen, log.said, delay=log.delay, cap_source=cap_source
+        )
+        self.region, tick, count = self.history.seen
+        self.tick = tick - log.delay
+        place = self.tick - self.tick.min()
+        width = int(place.max()) + 1
+        cell = self.region * width + place  # sorted, as the history is
+        mark = np.asarray(log.said[1]) * width + np.asarray(log.said[0]) - self.tick.min()
+        found = np.minimum(np.searchsorted(cell, mark), cell.size - 1)
+        known = cell[found] == mark
+        amount = np.asarray(log.said[2], np.float64)[known]
+        self.bad = np.asarray(np.bincount(found[known], amount, cell.size), np.float64)
+        self.good = np.maximum(count - self.bad, 0.0)
+        self.count = count
+
+    def cut(self, share: float) -> int:
+        """Tick at which this share of the log has passed."""
+        return int(self.tick.min() + share * (self.tick.max() - self.tick.min()))
+
+    def totals(self, until: int) -> tuple[Reals, Reals]:
+        """Exposures and harm of every region before a tick."""
+        n = len(self.log.regions)
+        tick, region, amount = (np.asarray(x) for x in self.log.said[:3])
+        early, seen = tick < until, self.tick < until
+        return (
+            np.bincount(self.region[seen], self.count[seen], n).astype(np.float64),
+            np.bincount(region[early], amount[early], n).astype(np.float64),
+        )
+
+    def weights(self, law: GateConfig, mask: npt.NDArray[np.bool_]) -> Reals:
+        """Down-weights `1 - psi` of some cells."""
+        return 1 - course(self.history, law, self.region[mask], self.tick[mask]).psi
+
+
+def held_at(score: Reals, good: Reals, bad: Reals, losses: Sequence[float]) -> Reals:
+    """Share of the bad held back when so much of the good is lost, (losses,).
+
+    What scores highest is held back first; what ties with the threshold is held back in part, good
+    and bad alike. What scores 0 or less, because nobody ever reported it, is never held back: then
+    less is lost than was allowed, and the share is that of everything with a score.
+
+    Args:
+        score: (n,).
+        good: good exposures of each row, (n,).
+        bad: reported ones, (n,).
+        losses: shares of the good, in (0, 1).
+    """
+    order = np.argsort(-score, kind="stable")
+    lost, held = np.cumsum(good[order]), np.cumsum(bad[order])
+    if not order.size or not lost[-1] > 0 or not held[-1] > 0:
+        return np.full(len(losses), np.nan)
+    all_good, all_bad = lost[-1], held[-1]
+    ends = np.flatnonzero(np.diff(score[order], append=-np.inf))
+    ends = ends[score[order][ends] > 0]
+    # where a group of ties holds no good, the curve rises straight up: take its upper end
+    x, first = np.unique(np.append(0.0, lost[ends])[::-1], return_index=True)
+    y = np.append(0.0, held[ends])[::-1][first]
+    return np.asarray(np.interp(np.array(losses) * all_good, x, y) / all_bad)
+
+
+def shares(weight: Reals, good: Reals, bad: Reals) -> tuple[float, float]:
+    """Shares of the bad held back and of the good lost by down-weights (n,) in [0, 1]."""
+    return (
+        float((weight * bad).sum() / max(float(bad.sum()), 1e-300)),
+        float((weight * good).sum() / max(float(good.sum()), 1e-300)),
+    )
+
+
+def resampled(region: npt.NDArray[np.int64], times: int, seed: int) -> Reals:
+    """Weights of rows when regions are drawn with replacement, (times, n)."""
+    names, number = np.unique(region, return_inverse=True)
+    rng = np.random.default_rng(seed)
+    draws = rng.multinomial(names.size, np.full(names.size, 1 / names.size), times)
+    return np.asarray(draws[:, number], np.float64)
+
+
+def interval(values: npt.ArrayLike) -> tuple[float, float] | None:
+    """95% percentile interval; None where it is not defined."""
+    given = np.asarray(values, np.float64)
+    known = given[np.isfinite(given)]
+    if not known.size or known.size < 0.95 * given.size:
+        return None
+    low, high = np.quantile(known, (0.025, 0.975))
+    return float(low), float(high)

@@ -106,7 +106,7 @@ def _take_rows(cell: Any, tick: int, due: int, book: Any, f: Any, p: Any) -> Non
     while item != end:
         pair = f.pairs[book.rows[item - 1].by_source]
         if pair.now > 0:
-            old = pair.mass * p.fade ** float(tick - pair.tick)
+            old = pair.mass * p.fade ** float(tick - pair.tick) if pair.mass > 0 else 0.0
             pair.mass = old + pair.now / UNIT
             pair.tick = tick
             pair.now = 0
@@ -130,12 +130,16 @@ def _grain(S: float) -> float:
 def _tell_apart(cell: Any, slot: int, tick: int, bound: float, book: Any, f: Any, p: Any) -> None:
     """Look at all reporters of a region: who is beyond the bound?"""
     total, loud = np.int64(0), 0
+    passed, fade = 0, 1.0  # of the pair before: most were looked at together the last time
     grain = _grain(cell.S)
     item = book.first_pair[slot]
     while item > 0:
         pair = f.pairs[item - 1]
         if pair.mass > 0:
-            pair.mass *= p.fade ** float(tick - pair.tick)
+            if tick - pair.tick != passed:
+                passed = tick - pair.tick
+                fade = p.fade ** float(passed)
+            pair.mass *= fade
             pair.tick = tick
         pair.loud = pair.mass > bound
         if pair.loud:
@@ -226,10 +230,31 @@ def _rest(
     return stop
 
 
+@inlined
+def _clear(cell: Any, slot: int, book: Any, f: Any) -> None:
+    """Let a cell begin again, with its topic."""
+    item = book.first_row[slot]
+    while item > 0:
+        f.says[book.rows[item - 1].by_signal] = 0
+        item = book.next_row[item - 1]
+    item = book.first_pair[slot]
+    while item > 0:
+        pair = f.pairs[item - 1]
+        pair.mass, pair.tick, pair.now, pair.said, pair.loud = 0.0, 0, 0, 0, False
+        item = book.next_pair[item - 1]
+    cell.tick, cell.row, cell.trail, cell.brk, cell.vouch, cell.loud = 0, 0, 0, 0, 0, 0
+    cell.S, cell.E, cell.G, cell.H = 0.0, 0.0, 0.0, 0.0
+    cell.L, cell.bound = 0.0, 0.0
+    cell.grown, cell.confirmed_until, cell.sources, cell.signals = 0, 0, 0, 0
+    cell.live = False
+    cell.heard = False
+
+
 @kernel
 def advance(
-    slots: Any, until: int, f: Any, book: Any, free: Any, rates: Any, p: Any, stops: Any
-) -> None:
+    slots: Any, until: int, f: Any, book: Any, free: Any, rates: Any, p: Any, stops: Any,
+    anew: bool,
+) -> None:  # fmt: skip
     """Step cells up to the tick `until`.
 
     Args:
@@ -241,12 +266,16 @@ def advance(
         rates: prior rate by topic.
         p: `Params`.
         stops: `Stops` of the cells in `slots`, written.
+        anew: from their beginning; each is cleared when its turn comes, while its rows, which lie
+            all over the ledger, are on their way into the cache anyway.
     """
     for i in range(slots.size):
         slot = slots[i]
+        cell = f.cells[slot]
+        if anew:
+            _clear(cell, slot, book, f)
         if free[slot]:
             continue
-        cell = f.cells[slot]
         prior = rates[cell.topic]
         stop, end = stops.first[i], stops.first[i + 1]
         while stop < end and stops.ticks[stop] <= cell.tick:
@@ -293,29 +322,6 @@ def wake(slots: Any, tick: int, f: Any, book: Any, before: Any) -> None:
             cell.tick = tick
         cell.live = True
         _tell_apart(cell, slot, tick, 0.0, book, f, before)
-
-
-@kernel
-def clear(slots: Any, f: Any, book: Any) -> None:
-    """Let cells begin again, with their topics."""
-    for i in range(slots.size):
-        slot = slots[i]
-        cell = f.cells[slot]
-        item = book.first_row[slot]
-        while item > 0:
-            f.says[book.rows[item - 1].by_signal] = 0
-            item = book.next_row[item - 1]
-        item = book.first_pair[slot]
-        while item > 0:
-            pair = f.pairs[item - 1]
-            pair.mass, pair.tick, pair.now, pair.said, pair.loud = 0.0, 0, 0, 0, False
-            item = book.next_pair[item - 1]
-        cell.tick, cell.row, cell.trail, cell.brk, cell.vouch, cell.loud = 0, 0, 0, 0, 0, 0
-        cell.S, cell.E, cell.G, cell.H = 0.0, 0.0, 0.0, 0.0
-        cell.L, cell.bound = 0.0, 0.0
-        cell.grown, cell.confirmed_until, cell.sources, cell.signals = 0, 0, 0, 0
-        cell.live = False
-        cell.heard = False
 
 
 @kernel

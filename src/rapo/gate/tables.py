@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import IO, Any
 
 from rich import box
@@ -42,6 +41,23 @@ def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> 
     return made
 
 
+Column = str | Callable[[Values], Any]
+"""What stands in a column: a value by its name, or what is made of the whole item."""
+
+
+def listing(title: str, columns: Mapping[str, Column], items: Sequence[Values]) -> Table:
+    """A table with a row for each of the first items."""
+    rows = [
+        [item[column] if isinstance(column, str) else column(item) for column in columns.values()]
+        for item in items[:MOST_ROWS]
+    ]
+    return table(title, list(columns), rows)
+
+
+def _at(item: Values) -> str:
+    return instant(item["at"])
+
+
 def _cell(value: Any) -> str:
     if value is None:
         return "-"
@@ -69,11 +85,6 @@ def effect_words(effect: Effect) -> str:
     regions = f"{count or 'no'} region{'s' if count > 1 else ''}"
     reports = f", {effect.reports} reports taken out" if effect.reports else ""
     return f"{'would change' if effect.dry_run else 'changed'} {regions}{reports}"
-
-
-def effect_values(effect: Effect) -> Values:
-    """An effect as JSON has it."""
-    return asdict(effect)
 
 
 def decision_table(regions: Sequence[Any], p: Sequence[float], decision: Decision) -> Table:
@@ -115,24 +126,22 @@ def region_tables(found: Values) -> list[Table]:
         "exposure": f"{view['proposed']:.1f} proposed, {view['served']:.1f} served",
     }
     about = [("psi", view["psi"]), ("G", view["G"]), ("H", view["H"]), *flags.items()]
-    shown, count = found["reports"][:MOST_ROWS], found["reports_in_all"]
+    count = len(found["reports"][:MOST_ROWS])
+    reports: dict[str, Column] = {
+        "report": "report_id", "source": "source", "signal": "signal", "exposed": _at,
+        ">harm": "harm", ">weight": "weight", ">dG": "dG", ">dH": "dH",
+        "counts": lambda r: "rolled back" if r["rolled_back"] else r["counts"],
+    }  # fmt: skip
+    decisions: dict[str, Column] = {
+        "decision": "decision_id", "at": _at, ">psi": "psi", ">share before": "before",
+        ">after": "after", "applied": "applied",
+    }  # fmt: skip
+    title = f"reports ({count} of {found['reports_in_all']}): what each added to G and H"
     return [
         table(f"region {view['region']}", ("", ""), about),
-        table(
-            f"reports ({len(shown)} of {count}): what each added to G and H",
-            ("report", "source", "signal", "exposed", ">harm", ">weight", ">dG", ">dH", "counts"),
-            [_report_row(r) for r in shown],
-        ),
-        table(
-            "decisions that it changed, newest first",
-            ("decision", "at", ">psi", ">share before", ">after", "applied"),
-            [
-                (d["decision_id"], instant(d["at"]), d["psi"], d["before"], d["after"],
-                 d["applied"])
-                for d in found["decisions"][:MOST_ROWS]
-            ],
-        ),
-    ]  # fmt: skip
+        listing(title, reports, found["reports"]),
+        listing("decisions that it changed, newest first", decisions, found["decisions"]),
+    ]
 
 
 def _note(act: Values | None) -> str:
@@ -143,14 +152,6 @@ def _note(act: Values | None) -> str:
     return f"{psi}by {act['by']}: {act['reason']}{until}"
 
 
-def _report_row(report: Values) -> tuple[Any, ...]:
-    counts = "rolled back" if report["rolled_back"] else report["counts"]
-    return (
-        report["report_id"], report["source"], report["signal"], instant(report["at"]),
-        report["harm"], report["weight"], report["dG"], report["dH"], counts,
-    )  # fmt: skip
-
-
 def explain_tables(found: Values) -> list[Table]:
     """How much a decision was changed, and because of which reports."""
     applied = "applied" if found["applied"] else "not applied: shadow"
@@ -158,48 +159,42 @@ def explain_tables(found: Values) -> list[Table]:
         f"decision {found['decision_id']} at {instant(found['at'])}: moved by "
         f"{found['total_variation']:.1%} ({applied}), {found['candidates']} candidates"
     )
-    tables = [table(
-        title,
-        ("region", ">psi", ">share before", ">after", ">reports"),
-        [
-            (r["region"], r["psi"], r["before"], r["after"], r["reports_in_all"])
-            for r in found["regions"]
-        ],
-    )]  # fmt: skip
-    tables += [
-        table(
-            f"because of these reports on {region['region']}",
-            ("report", "source", "signal", "exposed", ">harm", ">share of the change"),
-            [
-                (r["report_id"], r["source"], r["signal"], instant(r["at"]), r["harm"],
-                 f"{r['share']:.0%}")
-                for r in region["because_of"]
-            ],
-        )
-        for region in found["regions"] if region["because_of"]
-    ]  # fmt: skip
-    return tables
+    regions: dict[str, Column] = {
+        "region": "region", ">psi": "psi", ">share before": "before", ">after": "after",
+        ">reports": "reports_in_all",
+    }  # fmt: skip
+    reports: dict[str, Column] = {
+        "report": "report_id", "source": "source", "signal": "signal", "exposed": _at,
+        ">harm": "harm", ">share of the change": lambda r: f"{r['share']:.0%}",
+    }  # fmt: skip
+    because = [r for r in found["regions"] if r["because_of"]]
+    return [
+        listing(title, regions, found["regions"]),
+        *(
+            listing(f"because of these reports on {r['region']}", reports, r["because_of"])
+            for r in because
+        ),
+    ]
 
 
 def bias_tables(found: Values) -> list[Table]:
     """Gating and report rates by group and by topic, with intervals."""
-    tables = []
-    for kind in ("group", "topic"):
-        rows = []
-        for entry in found[kind]:
-            gating, reports = entry["gating_rate"], entry["report_rate"]
-            marks = [n for n, r in (("gating", gating), ("reports", reports)) if r["differs"]]
-            rows.append((
-                entry["label"], entry["regions"], entry["exposure"], _rate(gating), _rate(reports),
-                ", ".join(marks) or "-",
-            ))  # fmt: skip
-        tables.append(table(
-            f"by {kind}: rate [95% interval] (the rest)",
-            (kind, ">regions", ">exposure", "taken away by the gate", "reports per exposure",
-             "differs"),
-            rows,
-        ))  # fmt: skip
-    return tables
+    columns: dict[str, Column] = {
+        ">regions": "regions",
+        ">exposure": "exposure",
+        "taken away by the gate": lambda e: _rate(e["gating_rate"]),
+        "reports per exposure": lambda e: _rate(e["report_rate"]),
+        "differs": _differs,
+    }
+    return [
+        listing(f"by {kind}: rate [95% interval] (the rest)", {kind: "label", **columns}, entries)
+        for kind, entries in found.items()
+    ]
+
+
+def _differs(entry: Values) -> str:
+    rates = {"gating": entry["gating_rate"], "reports": entry["report_rate"]}
+    return ", ".join(name for name, rate in rates.items() if rate["differs"]) or "-"
 
 
 def _rate(rate: Values) -> str:
@@ -212,30 +207,34 @@ def _rate(rate: Values) -> str:
 
 def reporters_table(found: list[Values]) -> Table:
     """Who reported, and what became of it."""
-    return table(
-        f"{len(found)} reporters",
-        ("source", ">reports", ">waiting", ">rolled back", ">regions", "signals", ">harm", ">in G",
-         ">on confirmed", "last"),
-        [
-            (r["source"], r["reports"], r["waiting"], r["rolled_back"], r["regions"],
-             r["signals"], r["harm"], r["trace"],
-             "-" if r["agreed"] is None else f"{r['agreed']:.0%}", instant(r["last_at"]))
-            for r in found[:MOST_ROWS]
-        ],
-    )  # fmt: skip
+    columns: dict[str, Column] = {
+        "source": "source", ">reports": "reports", ">waiting": "waiting",
+        ">rolled back": "rolled_back", ">regions": "regions", "signals": "signals",
+        ">harm": "harm", ">in G": "trace",
+        ">on confirmed": lambda r: "-" if r["agreed"] is None else f"{r['agreed']:.0%}",
+        "last": lambda r: instant(r["last_at"]),
+    }  # fmt: skip
+    return listing(f"{len(found)} reporters", columns, found)
 
 
 def queue_table(found: list[Values]) -> Table:
     """What waits for a reviewer, and why."""
-    return table(
-        f"{len(found)} reports wait for a reviewer",
-        ("report", "why", "source", "signal", "exposed", ">harm", "decision or regions"),
-        [
-            (r["report_id"], r["waits_for"], r["source"], r["signal"], instant(r["at"]),
-             r["harm"], r["decision_id"] or r["regions"])
-            for r in found[:MOST_ROWS]
-        ],
-    )  # fmt: skip
+    columns: dict[str, Column] = {
+        "report": "report_id", "why": "waits_for", "source": "source", "signal": "signal",
+        "exposed": _at, ">harm": "harm",
+        "decision or regions": lambda r: r["decision_id"] or r["regions"],
+    }  # fmt: skip
+    return listing(f"{len(found)} reports wait for a reviewer", columns, found)
+
+
+def answer(value: Any, shown: Table | Sequence[Table] | str, as_json: bool) -> None:
+    """Print JSON for programs, or tables or words for people."""
+    if as_json:
+        print_json(value)
+    elif isinstance(shown, str):
+        print(shown)
+    else:
+        show(shown)
 
 
 def show(tables: Table | Sequence[Table], console: Console | None = None) -> None:

@@ -177,7 +177,8 @@ def choose_by_region(
         _open(e, stats)
         for r in range(regions):
             table[r] = 1.0
-            if gated[e] and not open_regions[r]:
+            harmed = G[e, r] > 0 or H[e, r] > 0  # elsewhere psi is 1 without asking `exp`
+            if harmed and gated[e] and not open_regions[r]:
                 table[r] = psi_of(G[e, r], H[e, r], weights[W_G], weights[W_H], weights[PSI_MIN])
         table[regions] = 1.0  # of candidates that lie in none
         k0, k1 = words_of(keys[e], clock[e])

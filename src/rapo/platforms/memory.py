@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from copy import copy
 from typing import Any, Protocol
 
 import numpy as np
@@ -100,6 +101,12 @@ class RegionMemory:
                 np.arange(regions), order[: int(np.ceil(scope.share * order.size - 1e-9))]
             )
         self._table = np.empty(regions + 1)
+
+    def ruled_by(self, harm: HarmMemory, weights: tuple[float, float, float]) -> RegionMemory:
+        """The same regions under another rule: its G and H, and w_G, w_H and psi_min of theirs."""
+        other = copy(self)
+        other.harm, other._weights = harm, np.array(weights)
+        return other
 
     @property
     def G(self) -> Array:

@@ -47,6 +47,12 @@ class Place:
         """Whether episodes can be brought back to the start of Replay."""
         return all(hasattr(self.base, name) for name in ("snapshot", "restore"))
 
+    def need_switch(self, options: Sequence[str]) -> None:
+        """Refuse options for which the deformation has to be switched off where it cannot be."""
+        if options and not (self.chooses or hasattr(self.base, "set_deformation")):
+            kind = type(self.base).__name__
+            raise ValueError(f"{options[0]} needs {kind}.set_deformation(on), see ReplayEnv")
+
     def describe(self, graph: Any) -> dict[str, Any]:
         """What the environment is made of; `graph` is that of its stages."""
         tells = self.chooses and hasattr(self.base, "describe")

@@ -328,11 +328,11 @@ def _moments(values: Float) -> tuple[Float, Float]:
 def _middle_half(values: Float) -> tuple[Float, Float]:
     """Quartiles over episodes, (E, T) to (T,) each."""
     low, high = np.full((2, values.shape[1]), np.nan)
-    told = ~np.isnan(values).all(axis=0)
-    if told.any():
+    known = ~np.isnan(values).all(axis=0)
+    if known.any():
         # nanquantile goes column by column
         quantile = np.nanquantile if np.isnan(values).any() else np.quantile
-        low[told], high[told] = quantile(values[:, told], (0.25, 0.75), axis=0)
+        low[known], high[known] = quantile(values[:, known], (0.25, 0.75), axis=0)
     return low, high
 
 

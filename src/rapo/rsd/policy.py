@@ -135,8 +135,8 @@ class _CallableActor:
     def act(self, x: Float, draws: Float) -> tuple[npt.NDArray[Any], Float | None]:
         law = getattr(self.policy, "law", None)
         if law is not None:
-            told = np.asarray(law(x) if self.batched else [law(row) for row in x], float)
-            return choose(checked_law(told, len(x)), draws, self.deterministic)
+            given = np.asarray(law(x) if self.batched else [law(row) for row in x], float)
+            return choose(checked_law(given, len(x)), draws, self.deterministic)
         return np.asarray(self.policy(x) if self.batched else [self.policy(row) for row in x]), None
 
 

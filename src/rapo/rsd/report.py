@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import base64
 import json
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from html import escape
-from io import BytesIO
 from pathlib import Path
 from string import Template
 from typing import Any
@@ -16,6 +14,7 @@ import numpy as np
 
 from rapo.cascade.setting import REPLAY
 from rapo.rsd import plots
+from rapo.rsd.page import page_html, picture_html
 from rapo.rsd.result import RSDResult
 from rapo.rsd.table import UNAVAILABLE, label, meaning, notes, rows_of, text_table
 
@@ -23,7 +22,6 @@ __all__ = ["text_table", "write_report"]
 
 SIZE = 2_000_000
 """Bytes that a page stays below; figures past it are named, not drawn."""
-_DPI = 130
 
 
 def write_report(
@@ -63,10 +61,12 @@ def _page(results: Mapping[str, RSDResult], title: str) -> str:
         "notes": "\n".join(f"<p class=note>{escape(note)}</p>" for note in notes(results)),
         "manifests": "\n".join(_manifest(name, result) for name, result in results.items()),
     }
-    used = len(_PAGE.substitute(parts, figures="").encode())
+    used = len(page_html(title, _BODY.substitute(parts, figures="")).encode())
     figures, missing = [], []
     for caption, draw in _figures(results):
-        figure = _html_figure(caption, draw)
+        drawn, _ = draw()
+        figure = picture_html(drawn, caption)
+        drawn.clear()
         if used + len(figure.encode()) > SIZE:
             missing.append(caption)
             continue
@@ -75,7 +75,7 @@ def _page(results: Mapping[str, RSDResult], title: str) -> str:
     if missing:
         left = "; ".join(missing)
         figures.append(f"<p class=note>Left out to keep the page small: {escape(left)}</p>")
-    return _PAGE.substitute(parts, figures="\n".join(figures))
+    return page_html(title, _BODY.substitute(parts, figures="\n".join(figures)))
 
 
 def _html_table(results: Mapping[str, RSDResult]) -> str:
@@ -105,11 +105,11 @@ def _figures(results: Mapping[str, RSDResult]) -> Iterator[tuple[str, Callable[[
     for group in schedules.values():
         of = "" if len(schedules) == 1 else f" ({', '.join(group)})"
         smooth = _smoothing(next(iter(group.values())))
-        if _told(group, "reach"):
+        if _measured(group, "reach"):
             yield f"Reach{of}", partial(plots.plot_reach, group, smooth=smooth)
         if any(np.isfinite(r.of_phase("odds_ratio", REPLAY)).any() for r in group.values()):
             yield f"Odds ratio in Replay{of}", partial(plots.plot_odds_ratio, group)
-        if _told(group, "scar_mass"):
+        if _measured(group, "scar_mass"):
             yield f"Scar mass{of}", partial(plots.plot_scar_mass, group)
     for name, result in results.items():
         if result.graph is not None and result.cascade is not None:
@@ -118,7 +118,7 @@ def _figures(results: Mapping[str, RSDResult]) -> Iterator[tuple[str, Callable[[
             yield f"Scars under {name}", partial(plots.plot_scars, result)
 
 
-def _told(group: Mapping[str, RSDResult], trace: str) -> bool:
+def _measured(group: Mapping[str, RSDResult], trace: str) -> bool:
     return any(np.isfinite(result.traces[trace]).any() for result in group.values())
 
 
@@ -128,31 +128,12 @@ def _smoothing(result: RSDResult) -> int:
     return max(1, int(sizes[sizes > 0].min()) // 20)
 
 
-def _html_figure(caption: str, draw: Callable[[], Any]) -> str:
-    from PIL import Image
-
-    figure, _ = draw()
-    raw, small = BytesIO(), BytesIO()
-    figure.savefig(raw, dpi=_DPI)
-    figure.clear()
-    # A palette is enough for flat colours and takes a third of the bytes.
-    Image.open(raw).convert("RGB").quantize(128, dither=Image.Dither.NONE).save(
-        small, "PNG", optimize=True
-    )
-    data = base64.b64encode(small.getvalue()).decode()
-    words = escape(caption)
-    return (
-        f'<figure><figcaption>{words}</figcaption><img alt="{words}" '
-        f'src="data:image/png;base64,{data}"></figure>'
-    )
-
-
 def _manifest(name: str, result: RSDResult) -> str:
     """How a result was made: a row per entry of its manifest."""
-    told = {**result.manifest, "graph_hash": result.graph_hash or UNAVAILABLE}
+    entries = {**result.manifest, "graph_hash": result.graph_hash or UNAVAILABLE}
     rows = "\n".join(
         f"<tr><th scope=row>{escape(str(key))}</th><td>{escape(_words(value))}</td></tr>"
-        for key, value in told.items()
+        for key, value in entries.items()
     )
     counted = "1 episode" if len(result.frame) == 1 else f"{len(result.frame)} episodes"
     return (
@@ -171,50 +152,14 @@ def _json(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value, default=str, ensure_ascii=False)
 
 
-_PAGE = Template("""<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="color-scheme" content="light">
-<meta http-equiv="Content-Security-Policy"
- content="default-src 'none'; img-src data:; style-src 'unsafe-inline'">
-<title>$title</title>
-<style>
-body { font: 16px/1.5 system-ui, sans-serif; color: #222; background: #fff; max-width: 58rem;
-  margin: 2rem auto; padding: 0 1.2rem; }
-h1 { font-size: 1.7rem; line-height: 1.2; overflow-wrap: anywhere; }
-h2 { font-size: 1.2rem; margin: 2.2rem 0 .6rem; }
-.scroll { overflow-x: auto; }
-table { border-collapse: collapse; width: 100%; font-size: .9rem; }
-th, td { text-align: left; vertical-align: top; padding: .25rem .7rem .25rem 0; }
-td { overflow-wrap: anywhere; }
-thead th { border-bottom: 2px solid #222; }
-tbody { border-bottom: 1px solid #ddd; break-inside: avoid; }
-th small { display: block; font-weight: normal; color: #555; max-width: 17rem; }
-.number, thead .number { text-align: right; white-space: nowrap;
-  font-variant-numeric: tabular-nums; }
-.none { text-align: right; color: #666; font-style: italic; }
-.note { color: #444; font-size: .9rem; overflow-wrap: anywhere; }
-figure { margin: 1.4rem 0; break-inside: avoid; }
-figcaption { font-weight: 600; margin-bottom: .3rem; overflow-wrap: anywhere; }
-img { max-width: 100%; height: auto; }
-details { border-top: 1px solid #ddd; padding: .5rem 0; }
-summary { cursor: pointer; overflow-wrap: anywhere; }
-.manifest td { white-space: pre-wrap; font-family: ui-monospace, monospace; font-size: .8rem; }
-.manifest th { width: 9rem; }
-@media print { body { margin: 0; max-width: none; font-size: 11pt; } }
-</style>
-</head>
-<body>
-<h1>$title</h1>
+_BODY = Template("""<h1>$title</h1>
 <p>The Replay Suppression Diagnostic exposes a frozen policy to a stimulus, lets everything
 observable wash out, and shows it the same stimulus again while the environment keeps its memory of
 harm. If the cascade comes back as large as before, the system replays.</p>
 <p>RAG, AUC-R and SM-R near 1 mean that the cascade came back, well below 1 that Replay was
 suppressed; above 1, that Exposure was held down more than Replay.</p>
 <h2>Metrics</h2>
-<div class="scroll"><table>
+<div class="wide"><table>
 <thead><tr><th scope=col>metric</th><th scope=col>result</th>
 <th scope=col class=number>mean ± std</th><th scope=col class=number>95% CI</th>
 <th scope=col class=number>n</th><th scope=col class=number>undefined</th></tr></thead>
@@ -229,6 +174,4 @@ $notes
 $figures
 <h2>How the results were made</h2>
 $manifests
-</body>
-</html>
 """)

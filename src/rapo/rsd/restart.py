@@ -47,15 +47,15 @@ def _with_other_draws(trial: Trial) -> tuple[list[Step], list[Step]] | None:
     trial.run(3)
     copied: dict[int, Any] = {}
     try:
-        twin = deepcopy(trial.env, copied)
+        copied_env = deepcopy(trial.env, copied)
     except Exception:  # whatever cannot be copied
         return None
-    if twin is trial.env:
+    if copied_env is trial.env:
         return None
     for thing in list(copied.values()):
         _draw_from(thing)
     runs = []
-    for env in (trial.env, twin):
+    for env in (trial.env, copied_env):
         other = Trial(env, trial.steps, trial.seed)
         other.again()
         runs.append(other.run(_STEPS))

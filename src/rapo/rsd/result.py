@@ -177,8 +177,9 @@ class RSDResult:
         )
 
 
-def refuse_to_overwrite(folder: Path, *, force: bool = False) -> None:
+def refuse_to_overwrite(folder: Path | str, *, force: bool = False) -> None:
     """Raise if a folder is a file, or holds results already that are not to be overwritten."""
+    folder = Path(folder)
     for place in (folder, *folder.parents):
         if place.exists() and not place.is_dir():
             raise FileExistsError(f"{place} is a file; choose another folder")

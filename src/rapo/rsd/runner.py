@@ -60,14 +60,12 @@ def evaluate(
         horizons: steps of exposure, decay and replay; default the environment's, else 500/200/500.
         stimuli: 1-based, one or one per episode; default drawn.
         off_at_replay: sample Replay from `P0`, policy and fields untouched (off@rep).
-        against_P0: run the episodes once more under `P0`, with the same policy, seeds and draws,
-            for SM_vs_P0, Reach_vs_P0 and ReturnKept: Replay over that twin's Replay. Exactly 1 for
-            a run that is itself `P0`. An environment that offers `ReplayEnv` alone needs
-            `set_deformation` for it, and is left deformed.
-        selectivity: after all episodes, begin Replay again with the same memory and draws under the
-            next stimulus (z mod Z + 1), for OddsOther and Selectivity = OddsOther - OddsSame over
-            its first 50 steps. NaN with one stimulus, or without odds. An environment without
-            `snapshot` and `restore` runs Exposure and Decay once more.
+        against_P0: also run the same policy, seeds and draws under `P0`: SM_vs_P0, Reach_vs_P0 and
+            ReturnKept are Replay over that twin's, 1 for a run that is itself `P0`. With
+            `ReplayEnv` alone it needs `set_deformation`, and leaves the environment deformed.
+        selectivity: begin Replay again with the same memory and draws under the next stimulus
+            (z mod Z + 1): Selectivity = OddsOther - OddsSame over its first 50 steps, NaN with one
+            stimulus or without odds. Without `snapshot` the earlier phases run once more.
         deterministic: take the most probable actions.
         batched: whether a callable takes all observations at once; default what it declares.
         gamma: discount of the returns, in (0, 1].
@@ -84,14 +82,10 @@ def evaluate(
     if not 0 < gamma <= 1:
         raise ValueError(f"gamma must be in (0, 1], got {gamma!r}")
     place = Place.of(env)
-    for name in ("off_at_replay", "against_P0"):
-        if asked[name] and not (place.chooses or hasattr(place.base, "set_deformation")):
-            kind = type(place.base).__name__
-            raise ValueError(f"{name} needs {kind}.set_deformation(on), see ReplayEnv")
+    place.need_switch([name for name in ("off_at_replay", "against_P0") if asked[name]])
     spans = checked_horizons(place.horizons if horizons is None else horizons)
-    known = int(place.base.stimuli)
+    known, space = int(place.base.stimuli), place.action_space
     chosen = checked_stimuli(stimuli, episodes, known)
-    space = place.action_space
     actor = as_actor(policy, space, deterministic=deterministic, batched=batched)
     runs: dict[str, Any] = {"coupled": coupled, "off_at_replay": off_at_replay}
     twin = other = None
@@ -103,26 +97,44 @@ def evaluate(
         # A copy of a watcher takes over: its counts of compute stay those of the diagnostic.
         actor = copy(actor) if isinstance(actor, Watcher) else actor
         if selectivity and known > 1 and _has_odds(parts, spans):
-            other = _together([
-                run_replay(stage, actor, probe, space, tick, kept=part.pop("kept"),
-                           stimulus=part["stimulus"] % known + 1)
-                for stage, part in zip(stages, parts, strict=True)
-            ])  # fmt: skip
+            other = _under_others(stages, parts, actor, probe, space, tick, known)
         if against_P0:
             nominal = place.stages(episodes, seed, chosen, spans, **runs, P0=True)
             let_watch(actor, nominal, place, policy)
             twin = _together([run_replay(s, actor, spans, space, tick) for s in nominal])
     graph = stages[0].graph
-    manifest = {
-        "episodes": episodes, "seed": seed, "horizons": list(spans), **asked, "gamma": gamma,
-        "environment": type(place.base).__name__, "policy": type(policy).__name__,
-        "graph_hash": None, **place.describe(graph),
-        "versions": {
-            "python": platform.python_version(), "rapo": VERSION,
-            **{name: version(name) for name in ("numpy", "numba", "gymnasium", "pandas")},
-        },
-    }  # fmt: skip
+    run = {"episodes": episodes, "seed": seed, "horizons": list(spans), **asked, "gamma": gamma}
+    manifest = run | _made_of(place, policy, graph)
     return joined(parts, spans, seed, gamma, graph, manifest, twin=twin, other=other)
+
+
+def _made_of(place: Place, policy: Any, graph: Any) -> dict[str, Any]:
+    """What was run, for the manifest: environment, policy, graph and versions."""
+    packages = {name: version(name) for name in ("numpy", "numba", "gymnasium", "pandas")}
+    return {
+        "environment": type(place.base).__name__,
+        "policy": type(policy).__name__,
+        "graph_hash": None,
+        **place.describe(graph),
+        "versions": {"python": platform.python_version(), "rapo": VERSION, **packages},
+    }
+
+
+def _under_others(
+    stages: Sequence[Stage],
+    parts: Sequence[dict[str, Any]],
+    actor: Any,
+    spans: tuple[int, int, int],
+    space: Any,
+    tick: Any,
+    known: int,
+) -> Any:
+    """Replay once more with the memory of Exposure, each episode under the next stimulus."""
+    return _together([
+        run_replay(stage, actor, spans, space, tick, kept=part.pop("kept"),
+                   stimulus=part["stimulus"] % known + 1)
+        for stage, part in zip(stages, parts, strict=True)
+    ])  # fmt: skip
 
 
 def let_watch(actor: Any, stages: Sequence[Stage], place: Place, policy: Any) -> None:

@@ -124,9 +124,9 @@ def label(entry: str, results: Mapping[str, RSDResult] | None = None) -> str:
 
 def _calibrated(result: RSDResult) -> bool:
     """Whether the odds are those that a fit measured: fitted, and fully deformed in Replay."""
-    told = result.manifest
-    full = told.get("deformation") == "full" and told.get("deform_phases", [True])[-1]
-    return bool(told.get("fit")) and full and not told.get("off_at_replay")
+    manifest = result.manifest
+    full = manifest.get("deformation") == "full" and manifest.get("deform_phases", [True])[-1]
+    return bool(manifest.get("fit")) and full and not manifest.get("off_at_replay")
 
 
 def notes(results: Mapping[str, RSDResult]) -> Iterator[str]:
@@ -166,25 +166,25 @@ def memory_notes(results: Mapping[str, RSDResult]) -> Iterator[str]:
 def tail_notes(results: Mapping[str, RSDResult]) -> Iterator[str]:
     """Which ratios stand first, and why."""
     tails = {name: result.tails for name, result in results.items()}
-    told = ", ".join(
+    measured = ", ".join(
         f"{name} {of.variation:.2f} (of {label(of.metric)})"
         for name, of in tails.items()
         if of.metric is not None
     )
-    if not told:
+    if not measured:
         return
     if any(of.heavy for of in tails.values()):
         yield (
             "Heavy tails: pooled ratios stand first. Exposure varies so much between episodes that "
             "a mean of per-episode ratios is biased upwards; its coefficient of variation is "
-            f"{told}, heavy above {HEAVY:g}. Pooled is a ratio of means, its interval a bootstrap "
-            "over whole episodes."
+            f"{measured}, heavy above {HEAVY:g}. Pooled is a ratio of means, its interval a "
+            "bootstrap over whole episodes."
         )
         return
     yield (
         "No heavy tails: the paper's mean of per-episode ratios stands first, the ratio of means "
         "(pooled, with a bootstrap over whole episodes) after it. The coefficient of variation of "
-        f"Exposure between episodes is {told}, heavy above {HEAVY:g}."
+        f"Exposure between episodes is {measured}, heavy above {HEAVY:g}."
     )
 
 

@@ -95,8 +95,8 @@ class NetworkField(ScarField):
             self._net.train(mine, at, target, held, self.iterations)
             n = int(held.sum()) if held.sum() >= ENOUGH else 0
             if n:
-                told = self._net.predict(mine, at[held])
-                self._told[e, :n], self._meant[e, :n] = isotonic(told, target[held])
+                predicted = self._net.predict(mine, at[held])
+                self._told[e, :n], self._meant[e, :n] = isotonic(predicted, target[held])
             self._knots[e] = n
 
     def _psi(self, points: Array) -> Array:
@@ -108,10 +108,10 @@ class NetworkField(ScarField):
             if not near.any():
                 continue
             mine = {name: array[e] for name, array in self._learned.items()}
-            told, n = self._net.predict(mine, points[e, near]), self._knots[e]
+            predicted, n = self._net.predict(mine, points[e, near]), self._knots[e]
             if n:
-                told = np.interp(told, self._told[e, :n], self._meant[e, :n])
-            psi[e, near] = 1 - known[e, near] * (1 - told)
+                predicted = np.interp(predicted, self._told[e, :n], self._meant[e, :n])
+            psi[e, near] = 1 - known[e, near] * (1 - predicted)
         return np.clip(psi, self.params.psi_min, 1)
 
     def _fields(self, points: Array) -> tuple[Array, Array]:

@@ -51,8 +51,8 @@ class Perceptron:
     def predict(self, mine: dict[str, npt.NDArray[Any]], points: Array) -> Array:
         """Psi in [0, 1] of points (n, d), by weights of one episode."""
         with torch.no_grad():
-            told = self._forward(torch.from_numpy(mine["weights"]), self._features(points))
-        return np.asarray(told.numpy(), np.float64)
+            predicted = self._forward(torch.from_numpy(mine["weights"]), self._features(points))
+        return np.asarray(predicted.numpy(), np.float64)
 
     def train(
         self,

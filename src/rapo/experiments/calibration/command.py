@@ -22,7 +22,7 @@ from rapo.experiments.train_command import parse_count
 
 
 def calibrate(
-    out: Path,
+    out: Path | str,
     *,
     points: int = 8,
     rounds: int = 5,
@@ -45,6 +45,7 @@ def calibrate(
         jobs: processes, default one per core.
         tell: called with a line of progress.
     """
+    out = Path(out)
     out.mkdir(parents=True, exist_ok=True)
     tried = screening(Log(out / "screening.jsonl"), points, rounds, around, jobs, tell)
     looked = second_look(Log(out / "second_look.jsonl"), tried, jobs, tell)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from concurrent.futures import as_completed
 from typing import Any
 
 import numpy as np
@@ -13,7 +12,7 @@ from scipy.stats import qmc
 from rapo.experiments.calibration.log import Log
 from rapo.experiments.calibration.space import SPACE, STARTS, from_box, setting_of, to_box
 from rapo.experiments.calibration.targets import score, shortfalls
-from rapo.experiments.pool import pool
+from rapo.experiments.pool import as_they_end, pool
 from rapo.experiments.screening import screen
 
 Tell = Callable[[str], None]
@@ -45,17 +44,17 @@ def screening(
         for number in range(rounds + 1):
             if number > 0:
                 boxes = _children(done[:PARENTS], around, np.random.default_rng(number))
-            waiting = {}
+            asked = {}
             for i, box in enumerate(boxes):
                 point, key = from_box(box), f"{number}-{i}"
                 known = log.known.get(key)
                 if known is not None and known["point"] == point:
                     done.append(known)
                 else:
-                    waiting[workers.submit(screened, point, SCREEN_GRAPHS)] = (key, point)
-            for future in as_completed(waiting):
-                key, point = waiting[future]
-                done.append(log.add(key, point=point, **future.result()))
+                    asked[key] = point
+            calls = {key: (screened, point, SCREEN_GRAPHS) for key, point in asked.items()}
+            for key, found in as_they_end(workers, calls):
+                done.append(log.add(key, point=asked[key], **found))
             done.sort(key=lambda entry: (entry["score"], entry["key"]))
             tell(f"round {number}: {len(done)} settings, best score {done[0]['score']:.2f}")
     return done
@@ -99,17 +98,16 @@ def second_look(
 ) -> list[dict[str, Any]]:
     """The best of the screening on more graphs and other sizes, best first."""
     done: list[dict[str, Any]] = []
+    asked = {}
+    for entry in tried[:SECOND_LOOKS]:
+        if entry["key"] in log.known:
+            done.append(log.known[entry["key"]])
+        else:
+            asked[entry["key"]] = entry["point"]
+    calls = {key: (screened, point, WIDE_GRAPHS, OTHER_SIZES) for key, point in asked.items()}
     with pool(jobs) as workers:
-        waiting = {}
-        for entry in tried[:SECOND_LOOKS]:
-            if entry["key"] in log.known:
-                done.append(log.known[entry["key"]])
-            else:
-                future = workers.submit(screened, entry["point"], WIDE_GRAPHS, OTHER_SIZES)
-                waiting[future] = entry
-        for future in as_completed(waiting):
-            entry = waiting[future]
-            done.append(log.add(entry["key"], point=entry["point"], **future.result()))
+        for key, found in as_they_end(workers, calls):
+            done.append(log.add(key, point=asked[key], **found))
     done.sort(key=lambda entry: (entry["score"], entry["key"]))
     tell(f"second look: best score {done[0]['score']:.2f} on {len(WIDE_GRAPHS)} graphs")
     return done

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from concurrent.futures import as_completed
 from dataclasses import asdict
+from itertools import product
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -21,7 +21,7 @@ from rapo.experiments.calibration.log import Log
 from rapo.experiments.calibration.targets import REQUIREMENTS, TARGETS, Target
 from rapo.experiments.evaluation import evaluate_checkpoint
 from rapo.experiments.paper import TABLE1
-from rapo.experiments.pool import pool
+from rapo.experiments.pool import as_they_end, pool
 from rapo.experiments.rsd_command import ConstantPolicy
 from rapo.rsd.runner import evaluate
 
@@ -48,18 +48,15 @@ def training(
     tell: Callable[[str], None],
 ) -> list[dict[str, Any]]:
     """Train and evaluate every method under every setting; means and score of each."""
+    runs = product(settings, TRAIN_GRAPHS, SEEDS, TRAINED)
+    calls = {
+        _key(setting, method, graph, seed, steps): (_trained, setting, method, graph, seed, steps)
+        for setting, graph, seed, method in runs
+    }
     with pool(jobs) as workers:
-        waiting = {}
-        for setting in settings:
-            for graph in TRAIN_GRAPHS:
-                for seed in SEEDS:
-                    for method in TRAINED:
-                        key = _key(setting, method, graph, seed, steps)
-                        if key not in log.known:
-                            job = workers.submit(_trained, setting, method, graph, seed, steps)
-                            waiting[job] = key
-        for future in as_completed(waiting):
-            log.add(waiting[future], **future.result())
+        waiting = {key: call for key, call in calls.items() if key not in log.known}
+        for key, found in as_they_end(workers, waiting):
+            log.add(key, **found)
             tell(f"trained {len(log.known)} runs")
     return [judged(log, setting, steps) for setting in settings]
 

@@ -58,15 +58,15 @@ def consistency_from_words(
             table.add_row(*map(str, row))
         console.print(table)
     for reason in found.reasons:
-        console.print(f"[bold]{reason.name}[/bold] ({reason.kind}): {reason.told()}")
+        console.print(f"[bold]{reason.name}[/bold] ({reason.kind}): {reason.numbers_text()}")
     console.print(f"wrote {out / 'summary.md'} and {out / PICTURE}", highlight=False)
 
 
 def run_consistency(
     preset: str,
-    out: Path,
+    out: Path | str,
     *,
-    data: Path,
+    data: Path | str,
     engine: str = "local",
     jobs: int | None = None,
     console: Console | None = None,
@@ -85,6 +85,7 @@ def run_consistency(
         names: the readings that are trained.
     """
     need_pyarrow()
+    out, data = Path(out), Path(data)
     if preset not in readings.SIZES:
         raise ValueError(f"no preset is called {preset!r}; known are {', '.join(readings.SIZES)}")
     if engine not in ENGINES:

@@ -13,13 +13,15 @@ from rapo.agents.config import PPOConfig
 from rapo.cascade.setting import ACTIONS, AGGRESSIVE, EXPOSURE, READINGS, Setting
 from rapo.experiments import presets
 from rapo.experiments.consistency.numbers import TRAINED
+from rapo.experiments.piece_reader import Piece
 from rapo.experiments.presets import Preset
-from rapo.experiments.studies.graph_means import told
-from rapo.experiments.studies.learning import DEFORMED
+from rapo.experiments.studies.graph_means import with_interval
+from rapo.experiments.studies.learning.plan import DEFORMED
 from rapo.experiments.studies.section import Store
-from rapo.experiments.studies.table1 import against_twin, twins
+from rapo.experiments.studies.table1.analysis import against_twin
+from rapo.experiments.studies.table1.plan import twins
 from rapo.experiments.studies.verdicts import verdict
-from rapo.experiments.tasks import Constant, Evaluate, Piece
+from rapo.experiments.tasks import Constant, Evaluate
 from rapo.rsd.statistics import by_unit, correlation, mean_interval
 
 METHODS = ("GE", "PM-ST", "RAPO", "off@rep", "slow-decay")
@@ -159,9 +161,9 @@ def printed(found: dict[str, pd.DataFrame]) -> pd.DataFrame:
         for name, frame in found.items():
             values = frame[number.name]
             holds = number.holds(mean_interval(values.to_numpy(float)).mean)
-            row[name] = told(values) + (" **holds**" if holds else "")
+            row[name] = with_interval(values) + (" **holds**" if holds else "")
         rows.append(row)
     for column, title in EXTRA.items():
         row = {"": title, "paper": ""}
-        rows.append(row | {name: told(frame[column]) for name, frame in found.items()})
+        rows.append(row | {name: with_interval(frame[column]) for name, frame in found.items()})
     return pd.DataFrame(rows, columns=["", "paper", *found])

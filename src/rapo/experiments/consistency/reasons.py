@@ -45,7 +45,7 @@ class Reason:
     numbers: dict[str, float]
     rules_out: str
 
-    def told(self) -> str:
+    def numbers_text(self) -> str:
         """Its numbers in words."""
         return "; ".join(f"{name} {value:.3g}" for name, value in self.numbers.items())
 
@@ -72,7 +72,6 @@ def spread_curve(params: FieldParams, points: int = 31) -> pd.DataFrame:
 def reasons(params: FieldParams | None = None, theta: float = ODDS_RATIO) -> list[Reason]:
     """All statements, with the paper's constants unless told."""
     params = params or FieldParams()
-    trace = needed_trace(theta, params, HARMED)
     low, high = consistent_spread(theta, params)
     at_other = consistent_spread(OTHER, params)
     two = bistable_conductances(high) if high > 2 else None
@@ -84,30 +83,7 @@ def reasons(params: FieldParams | None = None, theta: float = ODDS_RATIO) -> lis
     off = " / ".join(f"{TABLE1['off@rep'][m][0]:.2f}" for m in ("RAG", "AUC_R", "SM_R"))
     returns = {m: TABLE1[m]["ReplayRet"][0] for m in ("RAPO", "off@rep")}
     return [
-        Reason(
-            "A scar is made of trace", PROVEN,
-            f"To contract odds to {theta:g} by itself, a region's scar takes a sum of "
-            "max(0, G - tau) over Exposure of ln(1 / theta) / (w_H eta). Over the steps in which "
-            "the trace exceeds tau its mean is tau plus that work over their number, so at least "
-            "the value given here; and in each of them it gates its region by less than "
-            "exp(-w_G tau).",
-            f"Scars do not decay; harm arrives in {HARMED} of 500 steps; the odds ratio in Replay "
-            "is the scar's (in a suppressed Replay the trace adds little).",
-            {"work": scar_work(theta, params), "mean trace": trace,
-             "gate by the trace alone, at most": exp(-params.w_G * params.tau)},
-            "An Exposure in which regions scar and stay free.",
-        ),
-        Reason(
-            "Late Exposure is gated like Replay", PROVEN,
-            "With a steady trace the conductance averaged over the second half of Exposure lies "
-            f"below the {theta:g} of Replay, as scar and trace act together.",
-            "As before, and the trace is steady. A burst of harm early on gates longer; only harm "
-            "that comes late leaves Exposure free.",
-            {"late conductance": exposure_conductance(theta, params, steps=HARMED),
-             "Replay": theta},
-            "off@rep near 1 by way of an Exposure that is hardly deformed; it takes activity that "
-            "resists the gate.",
-        ),
+        *_of_scars(params, theta),
         Reason(
             "Activity resists only where Replay ignites", MEAN_FIELD,
             "With R nodes reached by an active one, established activity resists the conductance "
@@ -150,5 +126,36 @@ def reasons(params: FieldParams | None = None, theta: float = ODDS_RATIO) -> lis
             {f"the paper's {name} ReplayRet": value for name, value in returns.items()},
             "One return for both while the gate costs return. They can be equal if the policy "
             "itself asks for less and the gate costs nothing.",
+        ),
+    ]  # fmt: skip
+
+
+def _of_scars(params: FieldParams, theta: float) -> list[Reason]:
+    """What a scar that contracts odds to theta asks of Exposure."""
+    trace = needed_trace(theta, params, HARMED)
+    return [
+        Reason(
+            "A scar is made of trace", PROVEN,
+            f"To contract odds to {theta:g} by itself, a region's scar takes a sum of "
+            "max(0, G - tau) over Exposure of ln(1 / theta) / (w_H eta). Over the steps in which "
+            "the trace exceeds tau its mean is tau plus that work over their number, so at least "
+            "the value given here; and in each of them it gates its region by less than "
+            "exp(-w_G tau).",
+            f"Scars do not decay; harm arrives in {HARMED} of 500 steps; the odds ratio in Replay "
+            "is the scar's (in a suppressed Replay the trace adds little).",
+            {"work": scar_work(theta, params), "mean trace": trace,
+             "gate by the trace alone, at most": exp(-params.w_G * params.tau)},
+            "An Exposure in which regions scar and stay free.",
+        ),
+        Reason(
+            "Late Exposure is gated like Replay", PROVEN,
+            "With a steady trace the conductance averaged over the second half of Exposure lies "
+            f"below the {theta:g} of Replay, as scar and trace act together.",
+            "As before, and the trace is steady. A burst of harm early on gates longer; only harm "
+            "that comes late leaves Exposure free.",
+            {"late conductance": exposure_conductance(theta, params, steps=HARMED),
+             "Replay": theta},
+            "off@rep near 1 by way of an Exposure that is hardly deformed; it takes activity that "
+            "resists the gate.",
         ),
     ]  # fmt: skip

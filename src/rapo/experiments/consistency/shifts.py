@@ -16,7 +16,6 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from rapo.agents.checkpoint import replace_text
 from rapo.cascade import stats as row
 from rapo.cascade.engine import Cascade
 from rapo.cascade.generate import generate
@@ -25,8 +24,9 @@ from rapo.cascade.served import greedy
 from rapo.cascade.setting import AGGRESSIVE, CONSERVATIVE, EXPOSURE, REPLAY, Setting
 from rapo.experiments.consistency.frontier import met
 from rapo.experiments.consistency.numbers import OFF, ROW
+from rapo.experiments.pieces import write_rows
 from rapo.experiments.screening import EVERY
-from rapo.experiments.tasks import Task, Tell, digest
+from rapo.experiments.task import Alone, Tell, digest
 from rapo.rsd.metrics import auc_ratio, rag
 
 POLICIES = {"greedy": None, "aggressive": AGGRESSIVE, "conservative": CONSERVATIVE}
@@ -37,8 +37,8 @@ GRAPHS = (1000, 1001, 1002, 1003)
 
 
 @dataclass(frozen=True)
-class Shift:
-    """One setting under all policies; leaves `pieces/<key>.json`."""
+class Shift(Alone):
+    """One setting under all policies."""
 
     name: str
     """Log and key of the setting."""
@@ -53,19 +53,6 @@ class Shift:
         spec = [self.setting.to_dict(), self.graphs, self.episodes, self.nodes]
         return f"shift-{digest(spec)}"
 
-    @property
-    def needs(self) -> tuple[Task, ...]:
-        """Nothing has to be there."""
-        return ()
-
-    def piece(self, root: Path) -> Path:
-        """Where the result is."""
-        return root / "pieces" / f"{self.key}.json"
-
-    def done(self, root: Path) -> bool:
-        """Whether there is nothing left to do."""
-        return self.piece(root).exists()
-
     def run(self, root: Path, tell: Tell) -> None:
         """Run every policy on every graph; the piece is written at once or not at all."""
         rows = []
@@ -74,9 +61,7 @@ class Shift:
             means = {metric: float(np.mean([f[metric] for f in found])) for metric in found[0]}
             rows.append({"policy": name, **means})
             tell(len(rows) / len(POLICIES))
-        path = self.piece(root)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        replace_text(path, json.dumps({"key": self.key, "rows": rows}, indent=1) + "\n")
+        write_rows(self.piece(root), {"key": self.key, "rows": rows})
 
     def _one(self, graph_seed: int, action: int | None) -> dict[str, float]:
         graph = generate(self.nodes, graph_seed, self.setting)
@@ -125,14 +110,10 @@ def plan(screened: pd.DataFrame, **size: Any) -> list[Shift]:
 
 def read(tasks: Sequence[Shift], root: Path) -> pd.DataFrame:
     """A row per setting and policy; a damaged piece is named."""
-    rows = []
-    for task in tasks:
-        path = task.piece(root)
-        try:
-            content = json.loads(path.read_text(encoding="utf-8"))
-            if content["key"] != task.key or len(content["rows"]) != len(POLICIES):
-                raise ValueError(f"not a piece of {task.key}")
-            rows += [{"setting": task.name, **found} for found in content["rows"]]
-        except (OSError, ValueError, KeyError, TypeError) as error:
-            raise ValueError(f"{path} is damaged ({error}); remove it and run again") from error
-    return pd.DataFrame(rows)
+    return pd.DataFrame(
+        [
+            {"setting": task.name, **row}
+            for task in tasks
+            for row in task.read(root, len(POLICIES))["rows"]
+        ]
+    )

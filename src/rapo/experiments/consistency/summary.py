@@ -84,7 +84,7 @@ def summary(
 def _reasons(reasons: Sequence[Reason]) -> list[str]:
     return [
         f"**{reason.name}** ({reason.kind}). {reason.statement} *Premise:* {reason.premise} "
-        f"*Numbers:* {reason.told()}. *Rules out:* {reason.rules_out}"
+        f"*Numbers:* {reason.numbers_text()}. *Rules out:* {reason.rules_out}"
         for reason in reasons
     ]
 

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import pandas as pd
-
-from rapo.experiments.networks.plan import Measure
 
 POOLED = ("RAG", "AUC_R", "SM_R", "SM_vs_P0", "Reach_vs_P0", "ReturnKept")
 MEANS = ("OddsRatio", "EventOdds", "OddsSame", "OddsOther", "Selectivity", "RAG", "SM_R")
@@ -25,34 +21,19 @@ BARS = {
 SELECTIVE_FROM = 500
 
 
-def read(measures: Sequence[Measure], root: Path) -> list[dict[str, Any]]:
-    """Contents of the pieces; a damaged one is named."""
-    found = []
-    for measure in measures:
-        path = measure.piece(root)
-        try:
-            content = json.loads(path.read_text(encoding="utf-8"))
-            if content["key"] != measure.key or not content["rows"]:
-                raise ValueError(f"not a piece of {measure.key}")
-        except (OSError, ValueError, KeyError, TypeError) as error:
-            raise ValueError(f"{path} is damaged ({error}); remove it and run again") from error
-        found.append(content)
-    return found
-
-
 def results(contents: Sequence[dict[str, Any]]) -> pd.DataFrame:
     """A row per network, V_sens, policy and kernel: pooled ratios, their intervals, means."""
     rows = []
     for content in contents:
         for row in content["rows"]:
-            told = {name: content[name] for name in ("network", "sensitive", "nodes", "v_sens")}
-            told |= {"policy": row["policy"], "kernel": row["kernel"]}
+            flat = {name: content[name] for name in ("network", "sensitive", "nodes", "v_sens")}
+            flat |= {"policy": row["policy"], "kernel": row["kernel"]}
             for name in POOLED:
                 found = row["pooled"][name]
-                told |= {name: found["ratio"], f"{name}_low": found["low"],
+                flat |= {name: found["ratio"], f"{name}_low": found["low"],
                          f"{name}_high": found["high"]}  # fmt: skip
-            told |= {(f"mean_{n}" if n in POOLED else n): row["means"][n] for n in MEANS}
-            rows.append(told | {"heavy_tailed": row["heavy_tailed"]})
+            flat |= {(f"mean_{n}" if n in POOLED else n): row["means"][n] for n in MEANS}
+            rows.append(flat | {"heavy_tailed": row["heavy_tailed"]})
     return pd.DataFrame(rows)
 
 
@@ -81,16 +62,16 @@ def verdicts(table: pd.DataFrame) -> pd.DataFrame:
     chosen = table[(table["policy"] == "aggressive") & (table["kernel"] == "full")]
     rows = []
     for row in chosen.to_dict("records"):
-        told = {"network": row["network"], "V_sens": row["sensitive"], "nodes": row["nodes"]}
+        cells = {"network": row["network"], "V_sens": row["sensitive"], "nodes": row["nodes"]}
         for name, (sign, bar) in BARS.items():
             value = row[name]
             if name == "Selectivity" and row["nodes"] < SELECTIVE_FROM:
-                told[f"{name} {sign} {bar:g}"] = f"({value:.2f})"
+                cells[f"{name} {sign} {bar:g}"] = f"({value:.2f})"
                 continue
             holds = value <= bar if sign == "<=" else value >= bar
             calibrated = " (calibrated)" if name == "OddsRatio" else ""
-            told[f"{name}{calibrated} {sign} {bar:g}"] = f"{value:.2f}{'' if holds else ' MISSED'}"
-        rows.append(told)
+            cells[f"{name}{calibrated} {sign} {bar:g}"] = f"{value:.2f}{'' if holds else ' MISSED'}"
+        rows.append(cells)
     return pd.DataFrame(rows)
 
 

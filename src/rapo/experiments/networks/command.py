@@ -18,6 +18,7 @@ from rapo.experiments.networks.catalogue import NETWORKS
 from rapo.experiments.networks.figure import label, plot_networks
 from rapo.experiments.networks.plan import SIZES, Measure
 from rapo.experiments.page import markdown_rows
+from rapo.experiments.pieces import need_pyarrow
 from rapo.experiments.reproduce import run_goals, versions
 from rapo.experiments.schedule import ENGINES
 
@@ -57,9 +58,9 @@ def _short(title: str) -> str:
 
 def run_networks(
     preset: str,
-    out: Path,
+    out: Path | str,
     *,
-    data: Path,
+    data: Path | str,
     engine: str = "local",
     jobs: int | None = None,
     console: Console | None = None,
@@ -74,6 +75,8 @@ def run_networks(
         jobs: networks at a time, default one per core.
         console: where to tell; default none.
     """
+    need_pyarrow()
+    out, data = Path(out), Path(data)
     if preset not in SIZES:
         raise ValueError(f"no preset is called {preset!r}; known are {', '.join(SIZES)}")
     if engine not in ENGINES:
@@ -88,7 +91,7 @@ def run_networks(
     measures = [Measure(network, size, data) for network in chosen if network not in absent]
     with locked(out):
         run_goals(measures, out, engine, slots, console)
-        contents = analysis.read(measures, out)
+        contents = [measure.read(out) for measure in measures]
         table = analysis.results(contents)
         described = analysis.networks(contents)
         verdicts = analysis.verdicts(table)

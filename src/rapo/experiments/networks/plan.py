@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import warnings
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field, replace
@@ -11,7 +10,6 @@ from time import perf_counter, process_time
 from typing import Any
 
 from rapo.agents.agent import load_agent
-from rapo.agents.checkpoint import replace_text
 from rapo.agents.config import PPOConfig
 from rapo.agents.train import train
 from rapo.agents.train_config import TrainConfig
@@ -21,8 +19,9 @@ from rapo.cascade.setting import AGGRESSIVE, Setting
 from rapo.core.version import VERSION
 from rapo.envs.vector import GraphDiffusionVectorEnv
 from rapo.experiments.networks.catalogue import NETWORKS, Network
+from rapo.experiments.pieces import write_rows
 from rapo.experiments.rsd_command import ConstantPolicy
-from rapo.experiments.tasks import Task, Tell, digest
+from rapo.experiments.task import Alone, Tell, digest
 from rapo.rsd.result import RSDResult
 from rapo.rsd.runner import evaluate
 
@@ -54,8 +53,8 @@ SIZES = {
 
 
 @dataclass(frozen=True)
-class Measure:
-    """Everything about one network; leaves `pieces/<key>.json`."""
+class Measure(Alone):
+    """Everything about one network."""
 
     network: Network
     size: Size
@@ -67,19 +66,6 @@ class Measure:
         size, setting = self.size, Setting.default().to_dict()
         spec = [self.network.key, size.steps, size.episodes, asdict(size.ppo), setting]
         return f"{self.network.key}-{digest(spec)}"
-
-    @property
-    def needs(self) -> tuple[Task, ...]:
-        """Nothing has to be there."""
-        return ()
-
-    def piece(self, root: Path) -> Path:
-        """Where the result is."""
-        return root / "pieces" / f"{self.key}.json"
-
-    def done(self, root: Path) -> bool:
-        """Whether there is nothing left to do."""
-        return self.piece(root).exists()
 
     def run(self, root: Path, tell: Tell) -> None:
         """Load, fit, train and measure; the piece is written at once or not at all."""
@@ -115,9 +101,7 @@ class Measure:
             "train_seconds": round(training, 1), "fit": _without_regions(fit(graph).to_dict()),
             "rows": rows,
         }  # fmt: skip
-        path = self.piece(root)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        replace_text(path, json.dumps(content, indent=1) + "\n")
+        write_rows(self.piece(root), content)
 
     def _rows(self, config: TrainConfig, name: str, policy: Any) -> Iterator[dict[str, Any]]:
         for kernel, options in KERNELS.items():

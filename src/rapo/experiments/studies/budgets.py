@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
-from rapo.experiments.tasks import Piece
+from rapo.experiments.piece_reader import Piece
 
 
 def budgets(pieces: Sequence[Piece]) -> pd.DataFrame:
@@ -15,11 +15,11 @@ def budgets(pieces: Sequence[Piece]) -> pd.DataFrame:
     rows = []
     for piece in pieces:
         training = piece.content.get("training") or {}
-        for cost, told in (training.get("budgets") or {}).items():
+        for cost, paid in (training.get("budgets") or {}).items():
             rows.append(
                 {"method": piece.task.name, "graph_seed": piece.task.policy.config.graph_seed,
-                 "cost": cost, **{k: told[k] for k in ("budget", "dual", "met")},
-                 "spent": told["cost"]}
+                 "cost": cost, **{k: paid[k] for k in ("budget", "dual", "met")},
+                 "spent": paid["cost"]}
             )  # fmt: skip
     return pd.DataFrame(rows)
 

@@ -14,6 +14,14 @@ from rapo.experiments.studies.section import Store
 from rapo.experiments.tasks import Evaluate, Train
 from rapo.rsd.statistics import by_unit, mean_interval
 
+TITLES = {
+    "RAG": "RAG",
+    "AUC_R": "AUC-R",
+    "SM_R": "SM-R",
+    "ReplayRet": "ReplayRet",
+    "OddsRatio": "OddsRatio",
+}
+"""Columns as tables and axes call them."""
 FEW = 5
 """Below as many graphs figures leave intervals out: they would hide everything else."""
 
@@ -27,7 +35,7 @@ def unit_means(
     return pd.DataFrame({name: by_unit(frame, name) for name in columns})
 
 
-def told(values: Any, digits: int = 2) -> str:
+def with_interval(values: Any, digits: int = 2) -> str:
     """Mean and 95% interval of graph means, as printed: `0.33 [0.30, 0.36]`."""
     found = mean_interval(np.asarray(values, float))
     if np.isnan(found.mean):

@@ -9,8 +9,9 @@ from typing import Any
 
 import pandas as pd
 
+from rapo.experiments.piece_reader import Piece, read_piece
 from rapo.experiments.presets import Preset
-from rapo.experiments.tasks import Evaluate, Piece, read_piece
+from rapo.experiments.tasks import Evaluate
 
 
 @dataclass(frozen=True)

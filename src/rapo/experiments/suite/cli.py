@@ -16,7 +16,7 @@ app = typer.Typer(
 )
 
 
-@app.command()
+@app.command(short_help="Score a policy, or constant actions, on every platform.")
 def run(
     policy: Annotated[
         str | None,
@@ -50,7 +50,7 @@ def run(
     )  # fmt: skip
 
 
-@app.command()
+@app.command(short_help="Make the page again from the pieces of a folder.")
 def report(
     folder: Annotated[Path, typer.Argument(help="Folder that `rapo suite run` wrote.")],
 ) -> None:

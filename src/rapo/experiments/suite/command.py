@@ -14,7 +14,7 @@ from rapo.agents.train import locked
 from rapo.core.validate import whole_number
 from rapo.experiments.reproduce import run_goals
 from rapo.experiments.suite.bars import MISSED
-from rapo.experiments.suite.domains import STAND_IN, Domain, chosen_domains
+from rapo.experiments.suite.domains import Domain, chosen_domains
 from rapo.experiments.suite.folder import (
     check_folder,
     config_of,
@@ -26,6 +26,7 @@ from rapo.experiments.suite.measure import Measure, about, made_of
 from rapo.experiments.suite.policies import Given
 from rapo.experiments.suite.scorecard import Card, card_of, write_scorecard
 from rapo.experiments.suite.sizes import Size, size_named
+from rapo.platforms.data import STAND_IN
 
 ENGINES = {"processes": "local", "local": "local", "ray": "ray"}
 """Words of `--engine`, and what the runner calls them."""
@@ -35,7 +36,7 @@ STEP = 0.002
 
 def run_suite(
     domains: str = "all",
-    preset: str = "quick",
+    preset: str | Size = "quick",
     out: Path | str = Path("results/suite"),
     *,
     policy: str | None = None,
@@ -50,7 +51,7 @@ def run_suite(
 
     Args:
         domains: `all`, or names with commas between.
-        preset: `smoke`, `quick` or `full`.
+        preset: `smoke`, `quick` or `full`, or a size of one's own.
         out: folder of the results; goes on with what it holds.
         policy: a checkpoint, an SB3 .zip or `module:name`; default the domain's constant action.
         stand_in: run on generated data in place of the real ones.
@@ -59,7 +60,8 @@ def run_suite(
         console: where to tell; default none.
     """
     out = Path(out)
-    size, chosen, given = size_named(preset), chosen_domains(domains), Given.of(policy)
+    size = preset if isinstance(preset, Size) else size_named(preset)
+    chosen, given = chosen_domains(domains), Given.of(policy)
     if engine not in ENGINES:
         raise ValueError(f"engine must be processes or ray, got {engine!r}")
     slots = whole_number("jobs", os.cpu_count() or 1 if jobs is None else jobs, 1)

@@ -8,10 +8,8 @@ from importlib import import_module
 from typing import Any
 
 from rapo.envs.episodes import EpisodesVectorEnv
+from rapo.platforms.data import STAND_IN
 from rapo.platforms.vector import PlatformVectorEnv
-
-STAND_IN = "stand-in"
-"""What `describe()["data"]` says of generated data."""
 
 
 @dataclass(frozen=True)

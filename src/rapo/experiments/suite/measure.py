@@ -22,7 +22,7 @@ from rapo.experiments.rsd_command import ConstantPolicy
 from rapo.experiments.suite.domains import DOMAINS, Domain
 from rapo.experiments.suite.policies import Given
 from rapo.experiments.suite.sizes import Size
-from rapo.experiments.tasks import Task, Tell, digest
+from rapo.experiments.task import Task, Tell, digest
 from rapo.rsd.pooled import totals
 from rapo.rsd.result import RSDResult
 from rapo.rsd.runner import evaluate

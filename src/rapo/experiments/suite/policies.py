@@ -112,7 +112,9 @@ def _checkpoint(path: str, domain: Domain) -> tuple[Any, str]:
         from rapo.agents.env_agent import load_env_agent
         from rapo.agents.platform_agent import load_platform_agent
     except ImportError as error:
-        raise ValueError(f"checkpoints need torch; pip install 'rapo[torch]' ({error})") from None
+        raise ValueError(
+            f"checkpoints need torch; pip install 'rapo-rl[torch]' ({error})"
+        ) from None
     config = load_checkpoint(path)["config"]
     trained = str(config.get("env", "rapo/GraphDiffusion-v0"))
     if trained.rpartition(":")[2] != domain.env:

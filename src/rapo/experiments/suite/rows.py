@@ -56,7 +56,7 @@ def domain_rows(contents: Sequence[dict[str, Any]]) -> pd.DataFrame:
     rows = []
     for same in runs:
         row: dict[str, Any] = {"kernel": same[0]["kernel"], "action": same[0].get("action")}
-        row |= _pooled(same, nominal)
+        row |= pooled(same, nominal)
         row["return"] = float(np.mean([np.mean(run["return"]) for run in same]))
         inside = np.mean([np.mean(run["sensitive_mass"]) for run in same])
         row["sensitive_mass"] = float(inside) / contents[0]["steps"]
@@ -66,7 +66,7 @@ def domain_rows(contents: Sequence[dict[str, Any]]) -> pd.DataFrame:
     return table
 
 
-def _pooled(same: Sequence[dict[str, Any]], nominal: Sequence[dict[str, Any]]) -> dict[str, float]:
+def pooled(same: Sequence[dict[str, Any]], nominal: Sequence[dict[str, Any]]) -> dict[str, float]:
     """Ratios of sums over platforms and means over them, with a bootstrap over platforms."""
     found: dict[str, float] = {}
     pairs: dict[str, tuple[Float, Float]] = {}

@@ -13,10 +13,11 @@ import pandas as pd
 from rapo.experiments.page import html_page, picture_html, table_html
 from rapo.experiments.studies.section import Section
 from rapo.experiments.suite.bars import BARS, Bar, bars
-from rapo.experiments.suite.domains import DOMAINS, STAND_IN, Domain
+from rapo.experiments.suite.domains import DOMAINS, Domain
 from rapo.experiments.suite.figure import plot_scorecard
 from rapo.experiments.suite.measure import CONSTANT
 from rapo.experiments.suite.rows import METRICS, domain_rows, read
+from rapo.platforms.data import STAND_IN
 
 SHORT = {"SM_R": "SM-R", "AUC_R": "AUC-R", "ReturnKept": "return kept", "OddsRatio": "odds"}
 """Titles of columns, where they differ from the names in `suite.csv`."""

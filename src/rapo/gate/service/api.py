@@ -12,17 +12,15 @@ import numpy as np
 from fastapi import APIRouter, Depends, Query, Security
 from fastapi.security import HTTPBearer
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
-from pydantic import BaseModel
 from pydantic_core import to_json
 from starlette.requests import Request
 from starlette.responses import Response
 
-from rapo.gate.declare import ACTIONS, Action, checked_reason
+from rapo.gate.declare import ACTIONS, Action, Effect, checked_reason
 from rapo.gate.events import plain_event
 from rapo.gate.gate import Gate
 from rapo.gate.intake import HarmReport, ReportResult, refused
 from rapo.gate.service import models, questions
-from rapo.gate.service.audits import Audits
 from rapo.gate.service.auth import Caller, Keys
 from rapo.gate.service.models import (
     MOST_ITEMS,
@@ -34,6 +32,7 @@ from rapo.gate.service.models import (
     request_of,
     values_of,
 )
+from rapo.gate.service.questions import Audits
 from rapo.gate.service.strict import LARGEST_BODY, RefusedError, key_route
 
 if TYPE_CHECKING:
@@ -78,7 +77,7 @@ async def _caller(request: Request) -> Caller:  # async: FastAPI would give it a
 Who = Annotated[Caller, Depends(_caller)]
 
 
-def _needs(scope: str | None, answer: type[BaseModel] | None, *codes: int) -> dict[str, Any]:
+def _needs(scope: str | None, answer: type[Any] | None, *codes: int) -> dict[str, Any]:
     """What a route says of itself: the key that it needs, and every answer it may give."""
     content: dict[str, Any] = {} if answer is None else {"model": answer}
     if answer is None:
@@ -165,11 +164,11 @@ def _add_platform(router: APIRouter, gate: Gate, metrics: Metrics) -> None:
         else:
             results, sound = await asyncio.to_thread(_prepared, items, caller)
             found = await asyncio.to_thread(gate.report, sound)
-        following = iter(found)
-        told = [next(following) if result is None else result for result in results]
-        for result in told:
+        accepted = iter(found)
+        answers = [next(accepted) if result is None else result for result in results]
+        for result in answers:
             metrics.reported(result.status)
-        return as_json({"results": [asdict(result) for result in told]})
+        return as_json({"results": [asdict(result) for result in answers]})
 
 
 def _prepared(
@@ -204,11 +203,11 @@ def _add_action(router: APIRouter, gate: Gate, audits: Audits, action: type[Acti
         reason = "" if body.reason is None else checked_reason(body.reason)
         values = values_of(action, body)
         wanted = action(**values, reason=reason, by=caller.name, dry_run=dry_run)
-        done = audits.ask(questions.dry_run, wanted) if dry_run else gate_act(wanted)
-        return as_json(asdict(await done))
-
-    def gate_act(wanted: Action) -> Any:
-        return asyncio.to_thread(gate.act, wanted)
+        if dry_run:
+            effect = await audits.ask(questions.dry_run, wanted)
+        else:
+            effect = await asyncio.to_thread(gate.act, wanted)
+        return as_json(asdict(effect))
 
     act.__annotations__["body"] = request_of(action)
     summary = (action.__doc__ or "").partition("\n")[0].rstrip(".")
@@ -216,7 +215,7 @@ def _add_action(router: APIRouter, gate: Gate, audits: Audits, action: type[Acti
         action.path,
         name=action.name,
         summary=summary,
-        **_needs(action.scope, models.EffectAnswer, *_BODY),
+        **_needs(action.scope, Effect, *_BODY),
     )(act)
 
 
@@ -256,30 +255,19 @@ def _add_questions(router: APIRouter, audits: Audits) -> None:
     async def explain(decision_id: str) -> Response:
         return as_json(await audits.ask(Gate.explain, decision_id))
 
-    def ask(path: str, question: Callable[..., Any], summary: str, answer: Any, name: str) -> None:
+    def ask(name: str, question: Callable[..., Any], summary: str, answer: Any) -> None:
         async def handle() -> Response:
             found = await audits.ask(question)
-            return as_json({name: found} if isinstance(found, list) else found)
+            return as_json(found)
 
-        router.get(path, name=name, summary=summary, **_needs("review", answer, 422))(handle)
+        about = _needs("review", answer, 422)
+        router.get(f"/v1/{name}", name=name, summary=summary, **about)(handle)
 
-    for path, question, summary, answer, name in (
-        ("/v1/queue", Gate.queue, "Reports that wait", models.QueueAnswer, "reports"),
-        (
-            "/v1/reporters", Gate.reporters, "Who reported", models.ReportersAnswer,
-            "reporters",
-        ),
-        ("/v1/bias", Gate.bias, "Rates by group and topic", models.BiasAnswer, "bias"),
-        (
-            "/v1/outcomes", questions.outcomes, "What came of it", models.OutcomesAnswer,
-            "outcomes",
-        ),
-        (
-            "/v1/overview", questions.overview, "The gate at a glance", models.OverviewAnswer,
-            "overview",
-        ),
-    ):  # fmt: skip
-        ask(path, question, summary, answer, name)
+    ask("queue", questions.queue, "Reports that wait", models.QueueAnswer)
+    ask("reporters", questions.reporters, "Who reported", models.ReportersAnswer)
+    ask("bias", Gate.bias, "Rates by group and topic", models.BiasAnswer)
+    ask("outcomes", questions.outcomes, "What came of it", models.OutcomesAnswer)
+    ask("overview", questions.overview, "The gate at a glance", models.OverviewAnswer)
 
 
 def _add_operations(

@@ -28,13 +28,12 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from rapo.core.version import VERSION
-from rapo.gate.decide import ConflictError
 from rapo.gate.gate import Gate
 from rapo.gate.service.api import as_json, make_api
-from rapo.gate.service.audits import Audits
 from rapo.gate.service.auth import Keys
 from rapo.gate.service.pages import make_pages
-from rapo.gate.service.strict import CALLER, LOGGER, ROUTE, RefusedError, wrong
+from rapo.gate.service.questions import Audits
+from rapo.gate.service.strict import CALLER, LOGGER, ROUTE, RefusedError, refusal_of
 from rapo.gate.state import State
 
 
@@ -69,58 +68,22 @@ def make_app(
     app.include_router(make_api(gate, keys, metrics, audits, metrics_need_key=metrics_need_key))
     if pages:
         app.include_router(make_pages(gate, keys, audits), include_in_schema=False)
-    for kind, handler in (
-        (HTTPException, _refused),
-        (RequestValidationError, _invalid),
-        (ConflictError, _conflict),
-        (ValueError, _invalid),
-        (LookupError, _missing),
-        (TimeoutError, _late),
-        (OSError, _out_of_reach),
-    ):
-        app.add_exception_handler(kind, handler)
+    for kind in (HTTPException, RequestValidationError, ValueError, LookupError, OSError):
+        app.add_exception_handler(kind, _failed)
     app.add_middleware(Frame, metrics=metrics)
     return app
 
 
-# --- answers to requests that failed; nothing was changed by them
-
-
-async def _refused(request: Request, error: Exception) -> Response:
-    assert isinstance(error, HTTPException)
-    words = str(error.detail)
-    if not isinstance(error, RefusedError):  # 404 and 405 of the router, in the form of all errors
+async def _failed(request: Request, error: Exception) -> Response:
+    if isinstance(error, HTTPException) and not isinstance(error, RefusedError):  # the router's
         words = {
             404: "there is nothing at this path; /openapi.json lists what there is",
             405: f"this path does not take {request.method}; see the Allow header",
-        }.get(error.status_code, words)
-    return as_json({"error": words}, error.status_code, dict(error.headers or {}))
-
-
-async def _invalid(request: Request, error: Exception) -> Response:
-    words = wrong(error) if isinstance(error, RequestValidationError) else str(error)
-    return as_json({"error": words.encode("utf-8", "replace").decode()}, 422)
-
-
-async def _conflict(request: Request, error: Exception) -> Response:
-    return as_json({"error": str(error)}, 409)
-
-
-async def _missing(request: Request, error: Exception) -> Response:
-    if type(error) is not LookupError:  # a KeyError or an IndexError is a fault of ours
-        raise error
-    return as_json({"error": str(error)}, 404)
-
-
-async def _late(request: Request, error: Exception) -> Response:
-    words = "no answer came in time; it may still be done: send it again"
-    return as_json({"error": words}, 503, {"Retry-After": "5"})
-
-
-async def _out_of_reach(request: Request, error: Exception) -> Response:
-    LOGGER.error("store", exc_info=error)  # what it says may hold paths and addresses
-    words = "the log cannot be written or read now; nothing was acknowledged"
-    return as_json({"error": words}, 503, {"Retry-After": "1"})
+        }.get(error.status_code, str(error.detail))
+        error = RefusedError(error.status_code, words, dict(error.headers or {}))
+    refusal = refusal_of(error)
+    words = str(refusal.detail).encode("utf-8", "replace").decode()
+    return as_json({"error": words}, refusal.status_code, dict(refusal.headers or {}))
 
 
 # --- what every request passes through

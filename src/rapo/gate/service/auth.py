@@ -8,6 +8,7 @@ of a second.
 from __future__ import annotations
 
 import os
+import re
 import secrets
 import stat
 import threading
@@ -68,8 +69,8 @@ class Keys:
     """Keys of a service, known by their hashes.
 
     >>> keys = Keys.of({"gate": "a-random-key"})
-    >>> sorted(keys.scopes("a-random-key")), keys.scopes("another")
-    (['gate'], None)
+    >>> keys.caller("a-random-key").may("gate"), keys.caller("another")
+    (True, None)
     """
 
     def __init__(self, callers: Mapping[str, Caller]) -> None:
@@ -127,16 +128,6 @@ class Keys:
                 found = caller
         return found
 
-    def scopes(self, key: str) -> frozenset[str] | None:
-        """What a key opens, None for a key that is not known; admin opens everything."""
-        caller = self.caller(key)
-        return None if caller is None else caller.scopes
-
-    def name(self, key: str) -> str | None:
-        """Name that a key acts under."""
-        caller = self.caller(key)
-        return None if caller is None else caller.name
-
 
 def new_keys(scopes: Sequence[str] = SCOPES) -> dict[str, str]:
     """A fresh random key for each scope."""
@@ -189,7 +180,7 @@ def _read_block(block: Any) -> tuple[str, Caller]:
     if not isinstance(scopes, list) or not scopes or not all(s in SCOPES for s in scopes):
         raise ValueError(f"scopes are of {list(SCOPES)}, got {scopes!r:.80}")
     digest = block.get("sha256")
-    if not isinstance(digest, str) or not _is_hex(digest.lower()):
+    if not isinstance(digest, str) or not re.fullmatch(r"[0-9A-Fa-f]{64}", digest):
         raise ValueError(f"sha256 must be 64 hexadecimal digits, got {digest!r:.80}")
     sources = block.get("sources")
     if sources is not None:
@@ -198,10 +189,6 @@ def _read_block(block: Any) -> tuple[str, Caller]:
         for word in sources:
             checked_word("a source", word)
     return digest.lower(), _caller(scopes, digest.lower(), block.get("name"), sources)
-
-
-def _is_hex(text: str) -> bool:
-    return len(text) == 64 and all(c in "0123456789abcdef" for c in text)
 
 
 # --- the page

@@ -67,14 +67,14 @@ def over_time(
     for name, values in series.items():
         ys = [y(v) for v in values]
         lines.append(Line(name, path(xs, ys), (xs[-1], ys[-1])))
-    told = "; ".join(
+    figures = "; ".join(
         f"{name}: now {number(values[-1])}, least {number(min(values))}, most {number(max(values))}"
         for name, values in series.items()
     )
     ends = [(x0, clock(first), "start"), (x1, clock(at[-1]), "end")]
     return Chart(
         title, width, height, lines, [(y(m), number(m)) for m in marks], ends,
-        f"{title} over {span(at[-1] - first)}. {told}.",
+        f"{title} over {span(at[-1] - first)}. {figures}.",
         {
             "at": [clock(t) for t in at], "x": [round(x, 1) for x in xs],
             "series": {name: [number(v) for v in values] for name, values in series.items()},
@@ -110,25 +110,14 @@ def nice(top: float) -> list[float]:
     return [round(i * step, 12) for i in range(ceil(top / step - 1e-9) + 1)]
 
 
-@dataclass(frozen=True, slots=True)
-class Bars:
-    """A histogram: how many, in which bin."""
-
-    bars: list[tuple[str, int, float]]
-    """Words of the bin, count, share of the longest bar in percent."""
-
-
-def histogram(edges: Sequence[float], counts: Sequence[int]) -> Bars:
-    """Bars of bins given by their lower ends; the last has no upper end."""
+def histogram(edges: Sequence[float], counts: Sequence[int]) -> list[tuple[str, int, float]]:
+    """Words, count and share of the longest bar in percent, of bins given by their lower ends."""
     longest = max(counts, default=0) or 1
     words = [
         f"{number(low)} to {number(edges[i + 1])}" if i + 1 < len(edges) else f"over {number(low)}"
         for i, low in enumerate(edges)
     ]
-    return Bars([
-        (word, count, round(100 * count / longest, 1))
-        for word, count in zip(words, counts, strict=True)
-    ])  # fmt: skip
+    return [(w, n, round(100 * n / longest, 1)) for w, n in zip(words, counts, strict=True)]
 
 
 @dataclass(frozen=True, slots=True)

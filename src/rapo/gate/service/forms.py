@@ -1,17 +1,10 @@
-"""What reviewers fill in: forms of actions, and what they want of a list.
-
-What a form asks for, and the action that was filled in, follow from the declarations in
-`rapo.gate.actions`. A list (words, a time range, a choice, an order) is read from the address of a
-page, so that it can be sent to a colleague.
-"""
+"""What reviewers fill in: forms of actions, which follow from the declarations of these."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
-from urllib.parse import urlencode
 
 from rapo.gate.config import Clock
 from rapo.gate.declare import ACTIONS, LABELS, Action, Kind, Spec
@@ -27,7 +20,34 @@ EXPIRIES = {
 }
 """Seconds after which something ends, as a form sends them."""
 
-Fields = dict[str, list[str]]
+
+class Fields(dict[str, list[str]]):
+    """What a form, or an address, said."""
+
+    def one(self, name: str, default: str = "") -> str:
+        """A value, without the spaces around it."""
+        return self.get(name, [default])[0].strip()
+
+    def exact(self, name: str) -> str:
+        """A value as it is: a region's name may begin with a space."""
+        return self.get(name, [""])[0]
+
+    def region(self) -> Region:
+        """The region that `name` (a string) or `number` (an integer) says.
+
+        Raises:
+            ValueError: neither says one.
+        """
+        word, name = self.one("number"), self.exact("name")
+        if word or ("number" in self and not name):
+            if not re.fullmatch(r"-?\d{1,19}", word):
+                raise ValueError(f"a region's number must be a whole number, got {word!r:.60}")
+            return int(word)
+        if not name:
+            raise ValueError("no region was named")
+        return name
+
+
 _PLACES = {Kind.REGION: "region", Kind.REGIONS: "region", Kind.LABELS: "region",
            Kind.REPORTS: "reports", Kind.WORD: "source"}  # fmt: skip
 """What a field makes an action be about, and so on which page its form is."""
@@ -52,33 +72,6 @@ _REGION = (Input("name", "Region", "text"), Input("number", "or its number", "te
 _SENSITIVE = (("", "not said"), ("yes", "yes"), ("no", "no"))
 
 
-def one(fields: Fields, name: str, default: str = "") -> str:
-    """A field's value, without the spaces around it."""
-    return fields.get(name, [default])[0].strip()
-
-
-def exact(fields: Fields, name: str) -> str:
-    """A field's value as it is: a region's name may begin with a space."""
-    return fields.get(name, [""])[0]
-
-
-def region_of(fields: Fields) -> Region:
-    """The region that `name` (a string) or `number` (an integer) says.
-
-    Raises:
-        ValueError: neither says one.
-    """
-    word = one(fields, "number")
-    if word or ("number" in fields and not exact(fields, "name")):
-        if not re.fullmatch(r"-?\d{1,19}", word):
-            raise ValueError(f"a region's number must be a whole number, got {word!r:.60}")
-        return int(word)
-    name = exact(fields, "name")
-    if not name:
-        raise ValueError("no region was named")
-    return name
-
-
 def about(action: type[Action]) -> set[str]:
     """What an action can be about: `region`, `reports`, `source`; empty if the whole gate."""
     return {_PLACES[s.given.kind] for s in action.specs() if s.given.kind in _PLACES}
@@ -100,10 +93,9 @@ def inputs(action: type[Action], fields: Fields, *, leave_out: tuple[str, ...] =
             asked = [i for i in asked if i.name in LABELS and spec.given.kind is Kind.LABELS]
         found += asked
     return [
-        i if not one(fields, i.name) or i.type == "checkbox"
-        else Input(i.name, i.words, i.type, one(fields, i.name), i.choices, i.low, i.high)
+        i if i.type == "checkbox" else replace(i, value=fields.one(i.name) or i.value)
         for i in found
-    ]  # fmt: skip
+    ]
 
 
 def _inputs(spec: Spec) -> list[Input]:
@@ -131,17 +123,13 @@ def _inputs(spec: Spec) -> list[Input]:
         case Kind.SETTINGS:
             return [Input(name, "One NAME=VALUE a line, as min_sources=5", "textarea")]
         case Kind.LABELS:
-            labels = [
-                Input(part, part.capitalize(), "select", "", _SENSITIVE)
-                if part == "sensitive"
-                else Input(part, part.capitalize(), "url" if part == "url" else "text")
-                for part in LABELS
-            ]  # fmt: skip
-            return [
-                Input("name", "Region", "text"),
-                Input("number", "or its number", "text"),
-                *labels,
-            ]
+            return [*_REGION, *map(_label_input, LABELS)]
+
+
+def _label_input(part: str) -> Input:
+    if part == "sensitive":
+        return Input(part, "Sensitive", "select", "", _SENSITIVE)
+    return Input(part, "Link", "url") if part == "url" else Input(part, part.capitalize(), "text")
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,25 +172,25 @@ def action_named(name: str) -> type[Action]:
 
 
 def _back(fields: Fields) -> str:
-    if one(fields, "number") or exact(fields, "name"):
-        return f"/region?{region_query(region_of(fields))}"
-    if exact(fields, "source"):
+    if fields.one("number") or fields.exact("name"):
+        return f"/region?{region_query(fields.region())}"
+    if fields.exact("source"):
         return "/reporters"
     return "/queue" if "reports" in fields else "/policy"
 
 
 def _value(spec: Spec, fields: Fields, clock: Clock) -> Any:
-    name, word = spec.name, one(fields, spec.name)
+    name, word = spec.name, fields.one(spec.name)
     match spec.given.kind:
         case Kind.REGION:
-            return region_of(fields)
+            return fields.region()
         case Kind.REGIONS:
-            named = one(fields, "number") or exact(fields, "name")
-            return [region_of(fields)] if named and "reports" not in fields else None
+            named = fields.one("number") or fields.exact("name")
+            return [fields.region()] if named and "reports" not in fields else None
         case Kind.REPORTS:
             return _reports(fields.get(name, []))
         case Kind.WORD:
-            return exact(fields, name) or None
+            return fields.exact(name) or None
         case Kind.REAL:
             if name not in fields:
                 return spec.default
@@ -222,8 +210,8 @@ def _value(spec: Spec, fields: Fields, clock: Clock) -> Any:
         case Kind.SETTINGS:
             return changes_of([line.strip() for line in word.splitlines() if line.strip()])
         case Kind.LABELS:
-            said = {part: one(fields, part) for part in LABELS if one(fields, part)}
-            return {region_of(fields): said}
+            said = {part: fields.one(part) for part in LABELS if fields.one(part)}
+            return {fields.region(): said}
 
 
 def _reports(given: list[str]) -> list[int] | None:
@@ -231,120 +219,3 @@ def _reports(given: list[str]) -> list[int] | None:
     if not all(w.isascii() and w.isdecimal() and len(w) < 19 for w in words):
         raise ValueError(f"report ids must be whole numbers, got {words!r:.80}")
     return sorted({int(w) for w in words}) or None
-
-
-# --- lists
-
-MOST = 500
-"""Rows of one table."""
-
-
-@dataclass(frozen=True, slots=True)
-class Table:
-    """A kind of list: where it is, what it can be sorted by, what it can be narrowed to."""
-
-    path: str
-    columns: tuple[str, ...]
-    """The first is the order that it has by itself."""
-    choices: Mapping[str, str]
-    """Value of the choice and words for it."""
-    rising: frozenset[str] = frozenset()
-    """Columns whose small values come first unless asked otherwise."""
-
-
-@dataclass(frozen=True, slots=True)
-class Wanted:
-    """What was asked of a list."""
-
-    words: str = ""
-    since: float | None = None
-    until: float | None = None
-    only: str = ""
-    sort: str = ""
-    rising: bool = False
-    top: int = 50
-
-    def in_time(self, at: float | None) -> bool:
-        """Whether a time is in the range; no time is in every range that has no ends."""
-        if at is None:
-            return self.since is None and self.until is None
-        return (self.since is None or at >= self.since) and (self.until is None or at < self.until)
-
-
-REGIONS = Table(
-    "/regions", ("H", "G", "psi", "proposed", "last_at", "region"),
-    {"": "all", "gated": "ψ below 1", "scarred": "with a scar", "unconfirmed": "unconfirmed",
-     "hand": "set by hand"},
-    frozenset({"psi", "region"}),
-)  # fmt: skip
-DECISIONS = Table(
-    "/decisions", ("at", "moved", "candidates"),
-    {"": "all", "changed": "changed", "applied": "applied"},
-)  # fmt: skip
-QUEUE = Table(
-    "/queue", ("report_id", "at", "harm", "source", "signal"),
-    {"": "all", "late": "late", "unknown region": "unknown region", "agreement": "no agreement"},
-    frozenset({"source", "signal"}),
-)  # fmt: skip
-REPORTERS = Table(
-    "/reporters",
-    ("trace", "source", "reports", "waiting", "rolled_back", "regions", "harm", "agreed",
-     "last_at"),
-    {"": "all", "waiting": "with reports that wait", "out": "rolled back", "alone": "unconfirmed"},
-    frozenset({"source", "agreed"}),
-)  # fmt: skip
-
-
-def wanted(table: Table, fields: Fields) -> Wanted:
-    """What an address asks of a list.
-
-    Raises:
-        ValueError: a field says nothing that can be read.
-    """
-    sort, only, top = one(fields, "sort"), one(fields, "only"), one(fields, "top", "50")
-    if sort and sort not in table.columns:
-        raise ValueError(f"sort must be one of {', '.join(table.columns)}, got {sort!r:.40}")
-    if only not in table.choices:
-        raise ValueError(f"only must be one of {', '.join(table.choices)}, got {only!r:.40}")
-    if not (top.isascii() and top.isdecimal() and len(top) < 10):
-        raise ValueError(f"a whole number was expected, got {top!r:.40}")
-    sort = sort or table.columns[0]
-    order = one(fields, "order")
-    return Wanted(
-        words=one(fields, "q"),
-        since=time_of("from", one(fields, "from") or None),
-        until=time_of("to", one(fields, "to") or None),
-        only=only,
-        sort=sort,
-        rising=order == "up" or (order != "down" and sort in table.rising),
-        top=min(max(int(top), 1), MOST),
-    )
-
-
-class Links:
-    """Addresses of the same list in other orders, for the heads of its columns."""
-
-    def __init__(self, table: Table, fields: Fields, asked: Wanted) -> None:
-        self.table, self.asked = table, asked
-        kept = ("q", "from", "to", "only", "top")
-        self.kept = {name: one(fields, name) for name in kept if one(fields, name)}
-
-    def to(self, column: str) -> str:
-        """The list sorted by a column; the other way round if it is already."""
-        rising = column in self.table.rising
-        if column == self.asked.sort:
-            rising = not self.asked.rising
-        order = {"sort": column, "order": "up" if rising else "down"}
-        return f"{self.table.path}?{urlencode({**self.kept, **order})}"
-
-    def within(self, span: str) -> str:
-        """The list of the last hour, day or week."""
-        kept = {k: v for k, v in self.kept.items() if k not in ("from", "to")}
-        asked = {"sort": self.asked.sort, "order": "up" if self.asked.rising else "down"}
-        return f"{self.table.path}?{urlencode({**kept, **asked, 'from': span})}"
-
-    def state(self, column: str) -> str:
-        """What a screen reader is told of a column."""
-        if column != self.asked.sort:
-            return "none"
-        return "ascending" if self.asked.rising else "descending"

@@ -7,7 +7,6 @@ of their declarations. Answers have all these names; later versions may add some
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Annotated, Any, Literal
 
 from pydantic import (
@@ -187,25 +186,18 @@ def _type(spec: Spec) -> Any:
             return Annotated[list[LabelItem], Field(min_length=1)]  # type: ignore[valid-type]
 
 
-def values_of(action: type[Action], body: BaseModel) -> Values:
+def values_of(action: type[Action], body: Any) -> Values:
     """The fields of an action, from its body."""
-    found: Values = {}
-    for spec in action.specs():
-        value: Any = dict(_pairs(body))[spec.name]
-        if spec.given.kind is Kind.LABELS:
-            value = _labels(value)
-        found[spec.name] = value
-    return found
-
-
-def _pairs(body: BaseModel) -> Iterator[tuple[str, Any]]:
-    yield from body
+    return {
+        s.name: _labels(body.labels) if s.given.kind is Kind.LABELS else getattr(body, s.name)
+        for s in action.specs()
+    }
 
 
 def _labels(items: list[BaseModel]) -> dict[Any, dict[str, str]]:
     found: dict[Any, dict[str, str]] = {}
     for item in items:
-        label = {name: value for name, value in _pairs(item) if value is not None}
+        label = item.model_dump(exclude_none=True)
         region = label.pop("region")
         if region in found:
             raise ValueError(f"region {region!r} is labelled twice")
@@ -214,8 +206,6 @@ def _labels(items: list[BaseModel]) -> dict[Any, dict[str, str]]:
 
 
 # --- what is answered
-
-Pair = Annotated[list[float], Field(min_length=2, max_length=2)]
 
 
 class ReportAnswer(BaseModel):
@@ -226,15 +216,6 @@ class ReportAnswer(BaseModel):
     report_id: int | None
     duplicate: bool
     error: str | None
-
-
-class ChangedRegion(BaseModel):
-    """Before and after."""
-
-    region: Region
-    psi: Pair
-    G: Pair
-    H: Pair
 
 
 class RegionAnswer(BaseModel):
@@ -277,10 +258,6 @@ ExposureAnswer = _answer(
     "ExposureAnswer", "Whether reports on it had not counted yet.", in_time=bool
 )
 ReportsAnswer = _answer("ReportsAnswer", "A result per item.", results=list[ReportAnswer])
-EffectAnswer = _answer(
-    "EffectAnswer", "What an action did, or would do.", dry_run=bool, regions=list[ChangedRegion],
-    reports=int, revision=int | None, event=int | None,
-)  # fmt: skip
 RegionsAnswer = _answer(
     "RegionsAnswer", "Regions with the largest scars.", regions=list[RegionAnswer], known=int,
     revision=int,

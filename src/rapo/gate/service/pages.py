@@ -11,7 +11,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from rapo.gate.config import Clock
-from rapo.gate.declare import ACTIONS, Effect, checked_reason, deeds
+from rapo.gate.declare import ACTIONS, Effect, action_log, checked_reason
 from rapo.gate.events import decision_key
 from rapo.gate.format import (
     BAND_WORDS,
@@ -21,11 +21,11 @@ from rapo.gate.format import (
     region_query,
 )
 from rapo.gate.gate import Gate
-from rapo.gate.service import charts, forms, questions
-from rapo.gate.service.audits import Audits
+from rapo.gate.service import charts, forms, lists, questions
 from rapo.gate.service.auth import Attempts, Keys
-from rapo.gate.service.forms import Proposal, Table
-from rapo.gate.service.site import Handler, Site, Visit, add_login, add_page, redirect
+from rapo.gate.service.forms import Proposal
+from rapo.gate.service.questions import Audits
+from rapo.gate.service.site import Handler, PageRequest, Site, add_login, add_page, redirect
 from rapo.gate.service.strict import RefusedError
 
 EFFECTS_SHOWN = 100
@@ -79,11 +79,11 @@ class Pages:
 
     # --- what is shown
 
-    def overview(self, visit: Visit) -> Response:
+    def overview(self, request: PageRequest) -> Response:
         """The gate at a glance."""
-        return self.site.render(visit, "overview.html", **self._overview())
+        return self.site.render(request, "overview.html", **self._overview())
 
-    def live(self, visit: Visit) -> Response:
+    def live(self, request: PageRequest) -> Response:
         """The part of the overview that changes."""
         return self.site.bare("_live.html", **self._overview())
 
@@ -95,11 +95,11 @@ class Pages:
             charts.over_time(title, course["at"], {title: course[name]})
             for name, title in (
                 ("decisions", "Decisions per tick"),
-                ("tv", "TV distance, mean of a tick"),
+                ("tv", "Moved by the gate (TV), mean of a tick"),
                 ("reports", "Reports per tick"),
-                ("scar_mass", "Scar mass, the sum of H"),
-                ("reach", "Reach, regions shown in a tick"),
-                ("sensitive", "Sensitive mass, impressions of a tick"),
+                ("scar_mass", "All scars, sum of H"),
+                ("reach", "Regions reached in a tick"),
+                ("sensitive", "Sensitive impressions per tick"),
             )
         ]
         back = [s for s in found["stimuli"] if s["stays"] > 1]
@@ -115,111 +115,113 @@ class Pages:
             "bands": BAND_WORDS,
         }
 
-    def regions(self, visit: Visit) -> Response:
+    def regions(self, request: PageRequest) -> Response:
         """Regions: the largest scars first, or as asked."""
-        asked = forms.wanted(forms.REGIONS, visit.fields)
-        views, found, known = self.ask(questions.regions, asked)
+        asked = lists.wanted(lists.REGIONS, request.fields)
+        views, found, known = self.ask(lists.regions, asked)
         for view in views:
             line = view["course"]
             view["spark"] = charts.spark(line["H"]), charts.spark(line["G"])
-        values = {**self._list(visit, forms.REGIONS, asked), "views": views, "found": found,
+        values = {**self._list(request, lists.REGIONS, asked), "views": views, "found": found,
                   "known": known}  # fmt: skip
-        if "hx-request" in visit.request.headers:
+        if "hx-request" in request.http.headers:
             return self.site.bare("_regions.html", **values)
-        return self.site.render(visit, "regions.html", **values)
+        return self.site.render(request, "regions.html", **values)
 
-    def _list(self, visit: Visit, table: Table, asked: forms.Wanted) -> dict[str, Any]:
+    def _list(
+        self, request: PageRequest, table: lists.Table, asked: lists.Wanted
+    ) -> dict[str, Any]:
         """What every page with a list needs to draw its filters and heads."""
         return {
             "asked": asked,
             "table": table,
-            "links": forms.Links(table, visit.fields, asked),
-            "given": {name: visit.one(name) for name in ("from", "to")},
+            "links": lists.Links(table, request.fields, asked),
+            "given": {name: request.fields.one(name) for name in ("from", "to")},
         }
 
-    def region(self, visit: Visit) -> Response:
+    def region(self, request: PageRequest) -> Response:
         """Everything about one region: state, course, chain, and what may be done."""
-        name = visit.region()
+        name = request.fields.region()
         chain = self.ask(Gate.chain, name)
         course = chain["course"]
         drawn = charts.over_time(
             "Trace G and scar H", course["at"], {"G": course["G"], "H": course["H"]}, 520, 170
         )
-        now = {part: [words] for part, words in chain["region"]["label"].items()}
+        now = forms.Fields({part: [words] for part, words in chain["region"]["label"].items()})
         if chain["region"]["override"]:
             now["psi"] = [f"{chain['region']['override']['psi']:g}"]
         return self.site.render(
-            visit, "region.html", view=chain["region"], chain=chain, chart=drawn,
-            config=self.gate.config, forms=self._forms(visit, "region", now),
+            request, "region.html", view=chain["region"], chain=chain, chart=drawn,
+            config=self.gate.config, forms=self._forms(request, "region", now),
         )  # fmt: skip
 
-    def _forms(self, visit: Visit, place: str, now: forms.Fields) -> dict[str, Any]:
+    def _forms(self, request: PageRequest, place: str, now: forms.Fields) -> dict[str, Any]:
         """Forms of the actions about something, by name, filled with what holds now."""
         return {
             name: (action, forms.inputs(action, now, leave_out=("region", "reports", "source")))
             for name, action in ACTIONS.items()
-            if visit.session.may(action.scope) and (place in forms.about(action) if place
+            if request.session.may(action.scope) and (place in forms.about(action) if place
                                                     else not forms.about(action))
         }  # fmt: skip
 
-    def queue(self, visit: Visit) -> Response:
+    def queue(self, request: PageRequest) -> Response:
         """Reports that wait for a reviewer."""
-        asked = forms.wanted(forms.QUEUE, {"top": ["200"], **visit.fields})
-        items, count = self.ask(questions.waiting, asked)
+        asked = lists.wanted(lists.QUEUE, forms.Fields({"top": ["200"], **request.fields}))
+        items, count = self.ask(lists.waiting, asked)
         return self.site.render(
-            visit, "queue.html", items=items, count=count, waits=WAIT_WORDS,
-            config=self.gate.config, all_chosen=visit.one("all") == "yes",
-            **self._list(visit, forms.QUEUE, asked),
+            request, "queue.html", items=items, count=count, waits=WAIT_WORDS,
+            config=self.gate.config, all_chosen=request.fields.one("all") == "yes",
+            **self._list(request, lists.QUEUE, asked),
         )  # fmt: skip
 
-    def reporters(self, visit: Visit) -> Response:
+    def reporters(self, request: PageRequest) -> Response:
         """Who reported."""
-        asked = forms.wanted(forms.REPORTERS, {"top": ["200"], **visit.fields})
-        found, count = self.ask(questions.who_reported, asked)
+        asked = lists.wanted(lists.REPORTERS, forms.Fields({"top": ["200"], **request.fields}))
+        found, count = self.ask(lists.who_reported, asked)
         return self.site.render(
-            visit, "reporters.html", reporters=found, count=count,
-            **self._list(visit, forms.REPORTERS, asked),
+            request, "reporters.html", reporters=found, count=count,
+            **self._list(request, lists.REPORTERS, asked),
         )  # fmt: skip
 
-    def decisions(self, visit: Visit) -> Response:
+    def decisions(self, request: PageRequest) -> Response:
         """Decisions: the newest first, or as asked."""
-        asked = forms.wanted(forms.DECISIONS, visit.fields)
-        found, whole = self.ask(questions.decisions, asked)
+        asked = lists.wanted(lists.DECISIONS, request.fields)
+        found, whole = self.ask(lists.decisions, asked)
         return self.site.render(
-            visit, "decisions.html", decisions=found, whole=whole,
-            **self._list(visit, forms.DECISIONS, asked),
+            request, "decisions.html", decisions=found, whole=whole,
+            **self._list(request, lists.DECISIONS, asked),
         )  # fmt: skip
 
-    def decision(self, visit: Visit) -> Response:
+    def decision(self, request: PageRequest) -> Response:
         """How much a decision was changed, and because of which reports."""
-        named = visit.exact("id")
+        named = request.fields.exact("id")
         why = self.ask(Gate.explain, named)
-        return self.site.render(visit, "decision.html", d=why)
+        return self.site.render(request, "decision.html", d=why)
 
-    def bias(self, visit: Visit) -> Response:
+    def bias(self, request: PageRequest) -> Response:
         """Gating and reports by group and topic."""
         found = self.ask(Gate.bias)
         tables = {kind: _drawn(entries) for kind, entries in found.items()}
-        return self.site.render(visit, "bias.html", tables=tables)
+        return self.site.render(request, "bias.html", tables=tables)
 
-    def policy(self, visit: Visit) -> Response:
+    def policy(self, request: PageRequest) -> Response:
         """The mode, the settings in force, and what people did."""
         config = self.gate.config
         values = config.to_dict()
         fields = values.pop("params")
         mode, percent = self.gate.read(lambda state: (state.mode, state.percent))
-        now = {"mode": [mode], "percent": [f"{percent:g}"]}
+        now = forms.Fields({"mode": [mode], "percent": [f"{percent:g}"]})
         return self.site.render(
-            visit, "policy.html", settings=values, fields=fields,
+            request, "policy.html", settings=values, fields=fields,
             words={"settings": SETTING_WORDS, "fields": FIELD_WORDS},
-            deeds=self.ask(deeds), digest=config.digest(),
-            forms=self._forms(visit, "", now),
-            others=[a for a in ACTIONS.values() if forms.about(a) and visit.session.may(a.scope)],
+            action_log=self.ask(action_log), digest=config.digest(),
+            forms=self._forms(request, "", now),
+            others=[a for a in ACTIONS.values() if forms.about(a) and request.session.may(a.scope)],
         )  # fmt: skip
 
-    def find(self, visit: Visit) -> Response:
+    def find(self, request: PageRequest) -> Response:
         """Go to the region or the decision of an id, else to the regions that have it in them."""
-        words = visit.one("q")
+        words = request.fields.one("q")
         same = self.ask(questions.named, words)
         if len(same) == 1:
             return redirect(f"/region?{region_query(same[0])}")
@@ -229,58 +231,58 @@ class Pages:
 
     # --- what is done
 
-    def propose(self, visit: Visit) -> Response:
+    def propose(self, request: PageRequest) -> Response:
         """Show what an action would do and ask for a reason; without fields, ask for those."""
-        self._check_scope(visit)
+        self._check_scope(request)
         try:
-            if visit.fields:
-                return self._dry(visit, self._proposal(visit))
+            if request.fields:
+                return self._dry(request, self._proposal(request))
         except ValueError as error:
-            return self._form(visit, str(error))
-        return self._form(visit)
+            return self._form(request, str(error))
+        return self._form(request)
 
-    def act(self, visit: Visit) -> Response:
+    def act(self, request: PageRequest) -> Response:
         """Do it, if there is a reason."""
-        self._check_scope(visit)
-        reason = visit.one("reason")
+        self._check_scope(request)
+        reason = request.fields.one("reason")
         try:
-            proposal = self._proposal(visit)
+            proposal = self._proposal(request)
             try:
                 checked_reason(reason)
             except ValueError as error:
                 words = str(error) if reason else "Nothing was changed: an action needs a reason."
-                return self._dry(visit, proposal, words, reason)
-            done = proposal.made(reason, visit.session.name, dry_run=False)
+                return self._dry(request, proposal, words, reason)
+            done = proposal.made(reason, request.session.name, dry_run=False)
             effect = self.gate.act(done)
         except ValueError as error:
-            return self._form(visit, str(error))
-        visit.session.notice = _summary(effect, done.title())
+            return self._form(request, str(error))
+        request.session.notice = _summary(effect, done.title())
         return redirect(proposal.back)
 
-    def _check_scope(self, visit: Visit) -> None:
-        scope = forms.action_named(visit.request.path_params["kind"]).scope
-        if not visit.session.may(scope):
+    def _check_scope(self, request: PageRequest) -> None:
+        scope = forms.action_named(request.http.path_params["kind"]).scope
+        if not request.session.may(scope):
             raise RefusedError(403, f"this needs a key of scope {scope}; log in with one")
 
-    def _proposal(self, visit: Visit) -> Proposal:
-        return forms.proposal(visit.request.path_params["kind"], visit.fields, self.clock)
+    def _proposal(self, request: PageRequest) -> Proposal:
+        return forms.proposal(request.http.path_params["kind"], request.fields, self.clock)
 
-    def _form(self, visit: Visit, problem: str = "") -> Response:
-        action = forms.action_named(visit.request.path_params["kind"])
+    def _form(self, request: PageRequest, problem: str = "") -> Response:
+        action = forms.action_named(request.http.path_params["kind"])
         return self.site.render(
-            visit, "form.html", 422 if problem else 200, action=action, problem=problem,
-            inputs=forms.inputs(action, visit.fields),
+            request, "form.html", 422 if problem else 200, action=action, problem=problem,
+            inputs=forms.inputs(action, request.fields),
         )  # fmt: skip
 
     def _dry(
-        self, visit: Visit, proposal: Proposal, problem: str = "", reason: str = ""
+        self, request: PageRequest, proposal: Proposal, problem: str = "", reason: str = ""
     ) -> Response:
-        tried = proposal.made("", visit.session.name, dry_run=True)
+        tried = proposal.made("", request.session.name, dry_run=True)
         effect = self.ask(questions.dry_run, tried)
         return self.site.render(
-            visit, "action.html", 422 if problem else 200, proposal=proposal, effect=effect,
+            request, "action.html", 422 if problem else 200, proposal=proposal, effect=effect,
             title=tried.title(), about=tried.meaning(self.gate.config), problem=problem,
-            shown=effect.regions[:EFFECTS_SHOWN], reason=reason, action=visit.request.url.path,
+            shown=effect.regions[:EFFECTS_SHOWN], reason=reason, action=request.http.url.path,
         )  # fmt: skip
 
 

@@ -1,59 +1,46 @@
-"""What reviewers ask a gate.
+"""What is asked about a gate, and who answers: this process, or one beside the server.
 
-Questions are functions of a gate and plain values, so that another process may answer them (see
-`audits`); methods of `Gate` that change nothing are questions too.
+Questions can take long and Python's threads share one interpreter: a process of its own, which
+follows the log and reads only, keeps them from slowing a decision.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
-
-import numpy as np
-import numpy.typing as npt
+import asyncio
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+import warnings
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from itertools import count
+from multiprocessing.connection import Connection
+from typing import Any, TypeVar
 
 from rapo.gate import audit
-from rapo.gate.chains import region_views
 from rapo.gate.declare import Action, Effect
-from rapo.gate.events import Event, Region, unpack_decision
+from rapo.gate.events import Region
 from rapo.gate.gate import Gate
 from rapo.gate.memory import Replay, replayed
-from rapo.gate.service.forms import Wanted
+from rapo.gate.service.strict import ANSWER_SECONDS, SLOW
 from rapo.gate.state import State
-from rapo.gate.store import Store
+from rapo.gate.store import StoreError
 
+IDLE_SECONDS = 900.0
+"""A process that nobody asked for so long ends; the next question starts another."""
+LONGEST = 300.0
+"""Seconds after which a process that gives no answer is taken to be stuck, and ended."""
+_PROGRAM = "import sys; from rapo.gate.service.questions import answer; answer(int(sys.argv[1]))"
+
+T = TypeVar("T")
 Values = dict[str, Any]
 
 
-def narrowed(
-    items: Sequence[Values],
-    asked: Wanted,
-    *,
-    text: Callable[[Values], str],
-    at: str,
-    only: Mapping[str, Callable[[Values], bool]],
-) -> list[Values]:
-    """The items that were asked for, in the order that was asked for."""
-    words, fits = asked.words.casefold(), only.get(asked.only)
-    found = [
-        item
-        for item in items
-        if (not words or words in text(item).casefold())
-        and (fits is None or fits(item))
-        and asked.in_time(item[at])
-    ]
-    there = [i for i in found if i[asked.sort] is not None]
-    missing = [i for i in found if i[asked.sort] is None]  # last, whichever way
-    there.sort(key=lambda item: item[asked.sort], reverse=not asked.rising)
-    return there + missing
-
-
-EVENTS_SEARCHED = 50_000
-"""Newest events in a time range that are searched for decisions."""
-MOST_SEARCHED = 2000
-"""Reports that wait, and reporters, that are searched."""
-_WINDOW = 5000
-"""Positions read at a time."""
+# --- questions: functions of a gate and plain values; methods of `Gate` that change nothing, too
 
 
 def named(gate: Gate, word: str) -> list[Region]:
@@ -116,164 +103,219 @@ def outcomes(gate: Gate) -> Values:
     return gate.read(audit.outcomes)  # type: ignore[no-any-return]
 
 
+def queue(gate: Gate) -> Values:
+    """Reports that wait."""
+    return {"reports": gate.queue()}
+
+
+def reporters(gate: Gate) -> Values:
+    """Who reported."""
+    return {"reporters": gate.reporters()}
+
+
 def dry_run(gate: Gate, action: Action) -> Effect:
     """What an action would do."""
     assert action.dry_run
     return gate.act(action)
 
 
-def replay(gate: Gate, until: int) -> Replay:
+def replay_until(gate: Gate, until: int) -> Replay:
     """The log folded afresh up to a position."""
     return replayed(gate.store, until)
 
 
-def regions(gate: Gate, asked: Wanted) -> tuple[list[Values], int, int]:
-    """Views of the regions that were asked for, with courses; how many there are; are known."""
-
-    def look(state: State) -> tuple[list[Values], int, int]:
-        count = len(state.regions)
-        rows = state.ledger.rows
-        last = np.full(count, np.nan)
-        np.fmax.at(last, rows["region"], rows["at"])
-        hit = _fitting(state, asked, last)
-        order = np.flatnonzero(hit)
-        keys = _keys(state, asked.sort, order, last)
-        signed = keys if asked.rising else [-k for k in keys]
-        order = order[np.lexsort((order, *reversed(signed)))]
-        views = region_views(state, order[: asked.top].tolist())
-        for view, at in zip(views, last[order[: asked.top]].tolist(), strict=True):
-            view["course"] = audit.course(state, view["region"], 60)
-            view["last_at"] = None if np.isnan(at) else at
-        return views, int(hit.sum()), count
-
-    return gate.read(look)  # type: ignore[no-any-return]
+# --- who answers them
 
 
-def _fitting(state: State, asked: Wanted, last: npt.NDArray[np.float64]) -> npt.NDArray[np.bool_]:
-    """Which regions are asked for."""
-    count = len(state.regions)
-    hit = np.ones(count, np.bool_)
-    if asked.only == "gated":
-        hit &= state.psi() < 1
-    elif asked.only == "scarred":
-        hit &= state.fold.H[:count] > 0
-    elif asked.only == "unconfirmed":
-        hit &= ~state.fold.conductance(state.config)[1][:count] & (state.fold.G[:count] > 0)
-    elif asked.only == "hand":
-        hit[:] = False
-        hit[[*state.overrides, *state.allowed]] = True
-    if asked.since is not None:
-        hit &= last >= asked.since
-    if asked.until is not None:
-        hit &= last < asked.until
-    if asked.words:
-        words = asked.words.casefold()
-        for i in np.flatnonzero(hit).tolist():
-            said = state.labels.get(i, {})
-            hit[i] = words in "\n".join((str(state.regions.names[i]), *said.values())).casefold()
-    return hit
+class Audits:
+    """Questions answered in this process, on threads of their own: for tests and small gates."""
+
+    def __init__(self, gate: Gate) -> None:
+        self.gate = gate
+        # Of their own: reports in large batches need the loop's threads.
+        self._threads = ThreadPoolExecutor(4, "rapo-gate-audits")
+
+    def ask_waiting(self, question: Callable[..., T], *args: Any) -> T:
+        """The answer to a question; waits for it."""
+        return question(self.gate, *args)
+
+    async def ask(self, question: Callable[..., T], *args: Any) -> T:
+        """As `ask_waiting`, without blocking the loop."""
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._threads, lambda: self.ask_waiting(question, *args))
+
+    async def verify(self) -> dict[str, Any]:
+        """Fold the whole log afresh and compare."""
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._threads, self.verify_waiting)
+
+    def verify_waiting(self) -> dict[str, Any]:
+        """As `verify`; waits for it."""
+        return self.gate.verify()
+
+    def close(self) -> None:
+        """Let go of what was started."""
+        self._threads.shutdown(wait=False, cancel_futures=True)
 
 
-def _keys(
-    state: State, column: str, chosen: npt.NDArray[np.intp], last: npt.NDArray[np.float64]
-) -> list[npt.NDArray[Any]]:
-    """What regions are sorted by; the first key matters most."""
-    count = len(state.regions)
-    G, H = state.fold.G[:count][chosen], state.fold.H[:count][chosen]
-    match column:
-        case "G":
-            return [G]
-        case "psi":
-            return [state.psi()[chosen]]
-        case "proposed":
-            return [state.traffic.proposed[:count][chosen]]
-        case "last_at":
-            return [np.nan_to_num(last[chosen], nan=-1.0)]
-        case "region":
-            names = np.array([str(state.regions.names[i]).casefold() for i in chosen.tolist()])
-            return [np.unique(names, return_inverse=True)[1] if names.size else names]
-    return [H, G]
+class AuditProcess(Audits):
+    """Questions answered by a process that reads the same log.
+
+    It is started by the first question, started again if it dies, and ended with `close`. Answers
+    are as fresh as this process was when it asked: the other follows the log until it has that.
+
+    Args:
+        gate: the gate that is served.
+        seconds: most time that a question may take.
+    """
+
+    def __init__(self, gate: Gate, seconds: float = ANSWER_SECONDS) -> None:
+        super().__init__(gate)
+        self.seconds = seconds
+        self.child = Child(gate.store.address)
+
+    def ask_waiting(self, question: Callable[..., T], *args: Any) -> T:
+        """The answer; TimeoutError if it does not come in time."""
+        position = self.gate.engine.state.position
+        return self.child.ask(question, args, position, self.seconds)
+
+    def verify_waiting(self) -> dict[str, Any]:
+        """The log folded afresh by a process for that alone: it may take minutes."""
+        child = Child(self.gate.store.address)
+
+        def replay(until: int) -> Replay:
+            return child.ask(replay_until, (until,), until, SLOW["/v1/verify"])
+
+        try:
+            return self.gate.verify(replay)
+        finally:
+            child.close()
+
+    def close(self) -> None:
+        """End the process."""
+        super().close()
+        self.child.close()
 
 
-def decisions(gate: Gate, asked: Wanted) -> tuple[list[Values], bool]:
-    """Decisions that were asked for, of the newest in their time range; whether all were seen."""
-    store, found = gate.store, []
-    end = store.last() if asked.until is None else _position_at(store, asked.until)
-    begin = 0 if asked.since is None else _position_at(store, asked.since)
-    least = max(begin, end - EVENTS_SEARCHED)
-    while end > least:
-        start = max(least, end - _WINDOW)
-        events = store.read(start, _WINDOW, ("Decision",))
-        found += [_decision(event) for event in events if event.position <= end]
-        end = start
-        newest = asked.sort == "at" and not (asked.rising or asked.words or asked.only)
-        if newest and len(found) >= asked.top:
-            break
-    chosen = narrowed(
-        found,
-        asked,
-        text=lambda d: f"{d['id']}\n{d['stimulus'] or ''}",
-        at="at",
-        only={"changed": lambda d: d["moved"] > 0, "applied": lambda d: bool(d["applied"])},
-    )
-    return chosen[: asked.top], end <= begin
+class Child:
+    """One process that answers, and the pipe to it; questions take turns."""
+
+    def __init__(self, address: str) -> None:
+        self._address = address
+        self._turn = threading.Lock()
+        self._numbers = count(1)
+        self._pipe: Connection[Any, Any] | None = None
+        self._ready = False
+        self._since = 0.0
+        """When the question was asked that it has not answered yet; 0 if there is none."""
+        self._closed = False
+        self.process: subprocess.Popen[bytes] | None = None
+
+    def ask(
+        self, question: Callable[..., T], args: tuple[Any, ...], position: int, seconds: float
+    ) -> T:
+        """The answer of the process to a question about the log up to a position.
+
+        Raises:
+            TimeoutError: none came within `seconds`, the wait for one's turn included.
+            StoreError: the process died twice.
+        """
+        last = time.monotonic() + seconds
+        if not self._turn.acquire(timeout=seconds):
+            raise TimeoutError(f"other questions took more than {seconds:g} s")
+        try:
+            for _ in range(2):
+                if self._closed:
+                    raise StoreError("the gate is closed")
+                pipe = self._started()
+                try:
+                    message = (next(self._numbers), question, args, position)
+                    return self._asked(pipe, message, last)  # type: ignore[no-any-return]
+                except TimeoutError:
+                    raise
+                except (EOFError, BrokenPipeError, ConnectionResetError):
+                    self._end()  # it died, or had nothing to do for long
+            raise StoreError("the process that answers audits died twice over this question")
+        finally:
+            self._turn.release()
+
+    def _asked(self, pipe: Connection[Any, Any], message: tuple[Any, ...], last: float) -> Any:
+        pipe.send(message)
+        self._since = self._since or time.monotonic()
+        while True:
+            if not pipe.poll(max(0.0, last - time.monotonic())):
+                raise TimeoutError("no answer came in time")
+            number, kind, value = pipe.recv()
+            self._ready = self._ready or number == 0
+            if kind == "error" and number in (0, message[0]):
+                self._since = 0.0
+                raise value
+            if number == message[0]:
+                self._since = 0.0
+                return value
+            # else the answer to a question that nobody waits for any more
+
+    def _started(self) -> Connection[Any, Any]:
+        """The pipe to a process that lives; one that is stuck is ended first."""
+        stuck = self._ready and self._since and time.monotonic() - self._since > LONGEST
+        if self.process is not None and (stuck or self.process.poll() is not None):
+            self._end()
+        if self._pipe is None:
+            ours, theirs = socket.socketpair()
+            with theirs:
+                words = [sys.executable, "-W", "ignore", "-c", _PROGRAM, str(theirs.fileno())]
+                self.process = subprocess.Popen(
+                    words, pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL
+                )
+            self._pipe = Connection(ours.detach())
+            self._pipe.send(self._address)  # not an argument: it may hold a password
+        return self._pipe
+
+    def _end(self) -> None:
+        if self._pipe is not None:
+            self._pipe.close()
+        if self.process is not None:
+            self.process.kill()
+            self.process.wait()
+        self._pipe = self.process = None
+        self._ready, self._since = False, 0.0
+
+    def close(self) -> None:
+        """End the process, whatever it does; a question under way fails."""
+        self._closed = True
+        process = self.process
+        if process is not None:
+            process.kill()  # whoever waits for it finds the pipe closed
+        with self._turn:
+            self._end()
 
 
-def _decision(event: Event) -> Values:
-    body = unpack_decision(event.body)
-    return {
-        "id": (event.key or "").partition("\x1f")[2],
-        "at": event.at,
-        "candidates": body.p.size,
-        "moved": float(np.abs(body.p / body.p.sum() - body.gated).sum() / 2),
-        "applied": body.enforced,
-        "stimulus": body.stimulus,
-    }
+def answer(number: int) -> None:
+    """Answer questions that come through a pipe until it closes; the process beside the server."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the server; the pipe ends us
+    os.nice(5)  # decisions come first
+    with Connection(number) as pipe, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            address = pipe.recv()
+            try:
+                gate = Gate.open(address, create=False, read_only=True)
+            except Exception as error:
+                pipe.send((0, "error", error))
+                return
+            with gate:
+                pipe.send((0, "ready", None))
+                while pipe.poll(IDLE_SECONDS):
+                    pipe.send(_answered(gate, *pipe.recv()))
+        except (EOFError, BrokenPipeError, ConnectionResetError):
+            return
 
 
-def _position_at(store: Store, moment: float) -> int:
-    """Position of the last event before a moment; the log is in the order of time."""
-    low, high = 0, store.last()
-    while low < high:
-        middle = (low + high + 1) // 2
-        event = store.read(middle - 1, 1)
-        if event and event[0].at < moment:
-            low = middle
-        else:
-            high = middle - 1
-    return low
-
-
-def waiting(gate: Gate, asked: Wanted) -> tuple[list[Values], int]:
-    """Reports that wait and were asked for, and how many wait in all."""
-    every = gate.queue(MOST_SEARCHED)
-    found = narrowed(
-        every,
-        asked,
-        text=lambda r: "\n".join(
-            (str(r["report_id"]), r["source"], r["signal"], *map(str, r["regions"]))
-        ),
-        at="at",
-        only={
-            why: lambda r, why=why: r["waits_for"] == why  # type: ignore[misc]
-            for why in ("late", "unknown region", "agreement")
-        },
-    )
-    return found[: asked.top], len(every)
-
-
-def who_reported(gate: Gate, asked: Wanted) -> tuple[list[Values], int]:
-    """Reporters that were asked for, and how many there are in all."""
-    every = gate.reporters(MOST_SEARCHED)
-    found = narrowed(
-        every,
-        asked,
-        text=lambda r: "\n".join((r["source"], *r["signals"])),
-        at="last_at",
-        only={
-            "waiting": lambda r: r["waiting"] > 0,
-            "out": lambda r: r["rolled_back"] > 0,
-            "alone": lambda r: not r["agreed"],
-        },
-    )
-    return found[: asked.top], len(every)
+def _answered(
+    gate: Gate, number: int, question: Callable[..., Any], args: tuple[Any, ...], position: int
+) -> tuple[int, str, Any]:
+    try:
+        gate.engine.follow(position)
+        return number, "answer", question(gate, *args)
+    except Exception as error:
+        return number, "error", error

@@ -25,8 +25,8 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from rapo.gate.audit import overview
 from rapo.gate.gate import Gate
 from rapo.gate.service.app import log_to, make_app
-from rapo.gate.service.audits import AuditProcess
 from rapo.gate.service.auth import Keys
+from rapo.gate.service.questions import AuditProcess
 from rapo.gate.service.strict import LOGGER
 
 MOST_REQUESTS = 2000

@@ -26,10 +26,10 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 from rapo.gate.events import Region
 from rapo.gate.format import FILTERS, TERMS
 from rapo.gate.gate import Gate
-from rapo.gate.service.audits import Audits
 from rapo.gate.service.auth import SESSION_SECONDS, Attempts, Keys, Session, Sessions
-from rapo.gate.service.forms import exact, one, region_of
-from rapo.gate.service.strict import CALLER, LOGGER, ROUTE, RefusedError, read_body
+from rapo.gate.service.forms import Fields
+from rapo.gate.service.questions import Audits
+from rapo.gate.service.strict import CALLER, ROUTE, RefusedError, read_body, refusal_of
 
 COOKIE = "rapo_gate_session"
 MOST_FIELDS = 1000
@@ -55,8 +55,6 @@ _TYPES = {
 _YEAR = "public, max-age=31536000, immutable"
 BEFORE = "rapo_gate_login"
 """Cookie whose value the login form repeats: nobody is logged in by another site's form."""
-
-Fields = dict[str, list[str]]
 
 
 class Assets:
@@ -89,28 +87,16 @@ class Assets:
 
 
 @dataclass(slots=True)
-class Visit:
+class PageRequest:
     """A request of somebody who is logged in."""
 
-    request: Request
+    http: Request
     session: Session
-    fields: Fields = field(default_factory=dict)
+    fields: Fields = field(default_factory=Fields)
     """What the form or the address said."""
 
-    def one(self, name: str, default: str = "") -> str:
-        """A field's value, without the spaces around it."""
-        return one(self.fields, name, default)
 
-    def exact(self, name: str) -> str:
-        """A field's value as it is: a region's name may begin with a space."""
-        return exact(self.fields, name)
-
-    def region(self) -> Region:
-        """The region that the address or the form names."""
-        return region_of(self.fields)
-
-
-Handler = Callable[[Visit], Response]
+Handler = Callable[[PageRequest], Response]
 Endpoint = Callable[[Request], Awaitable[Response]]
 
 
@@ -129,14 +115,16 @@ class Site:
         self._pages.globals["label_of"] = self._label_of
         self._pages.globals["terms"] = TERMS
 
-    def render(self, visit: Visit, template: str, status: int = 200, **values: Any) -> Response:
+    def render(
+        self, request: PageRequest, template: str, status: int = 200, **values: Any
+    ) -> Response:
         """A page for somebody who is logged in."""
         frame = {
-            "session": visit.session,
-            "notice": visit.session.take_notice() if status == 200 else None,
+            "session": request.session,
+            "notice": request.session.take_notice() if status == 200 else None,
             "state": self.gate.read(lambda s: {"mode": s.mode, "percent": s.percent}),
             "waiting": self.gate.read(lambda s: len(s.review)),
-            "here": visit.request.url.path,
+            "here": request.http.url.path,
         }
         return self.bare(template, status, **{**frame, **values})
 
@@ -152,40 +140,28 @@ class Site:
     def page(self, handler: Handler) -> Endpoint:
         """An endpoint that only those with a session reach, and forms only with its token."""
 
-        async def endpoint(request: Request) -> Response:
-            session = self.sessions.find(request.cookies.get(COOKIE, ""))
+        async def endpoint(http: Request) -> Response:
+            session = self.sessions.find(http.cookies.get(COOKIE, ""))
             if session is None:
-                return _to_login(request)
-            request.scope[CALLER] = session.name
-            visit = Visit(request, session)
+                return _to_login(http)
+            http.scope[CALLER] = session.name
+            request = PageRequest(http, session)
             try:
-                visit.fields = await fields_of(request)
-                if request.method == "POST" and not session.owns(visit.one("csrf")):
+                request.fields = await fields_of(http)
+                if http.method == "POST" and not session.owns(request.fields.one("csrf")):
                     raise RefusedError(403, "this form is not of your session; load the page again")
                 # Pages read the fields and the log: the loop must not wait for that.
-                return await run_in_threadpool(handler, visit)
+                return await run_in_threadpool(handler, request)
             except Exception as error:
-                return self._failure(visit, error)
+                return self._failure(request, error)
 
         return endpoint
 
-    def _failure(self, visit: Visit, error: Exception) -> Response:
-        match error:
-            case RefusedError():
-                status, words = error.status, error.words
-            case TimeoutError():
-                status, words = 503, "no answer came in time; try again in a while"
-            case LookupError() if type(error) is LookupError:
-                status, words = 404, str(error)
-            case ValueError():
-                status, words = 422, str(error)
-            case OSError():  # a store that failed; what it says may hold paths and addresses
-                LOGGER.error("store", exc_info=error)
-                status, words = 503, "the log cannot be read or written now; nothing was changed"
-            case _:
-                raise error
+    def _failure(self, request: PageRequest, error: Exception) -> Response:
+        refusal = refusal_of(error)
+        status = refusal.status_code
         title = _TITLES.get(status, "This cannot be done")
-        return self.render(visit, "error.html", status, title=title, words=words)
+        return self.render(request, "error.html", status, title=title, words=refusal.detail)
 
 
 def add_page(router: APIRouter, path: str, endpoint: Endpoint, method: str) -> None:
@@ -212,7 +188,8 @@ async def fields_of(request: Request) -> Fields:
             raise RefusedError(415, f"a form was expected, got {kind!r:.80}")
         text = (await read_body(request)).decode("latin-1")
     try:
-        return parse_qs(text, keep_blank_values=True, max_num_fields=MOST_FIELDS, errors="strict")
+        found = parse_qs(text, keep_blank_values=True, max_num_fields=MOST_FIELDS, errors="strict")
+        return Fields(found)
     except ValueError as error:  # too many fields, or bytes that are not UTF-8
         raise RefusedError(422, f"the fields cannot be read: {error}") from None
 
@@ -264,13 +241,13 @@ def add_login(router: APIRouter, site: Site, keys: Keys, attempts: Attempts) -> 
         try:
             fields = await fields_of(request)
         except RefusedError as error:
-            return form(request, error.status, error.words, "")
-        following = fields.get("next", [""])[0]
+            return form(request, error.status_code, str(error.detail), "")
+        following = fields.exact("next")
         known = request.cookies.get(BEFORE, "")
-        sent = fields.get("token", [""])[0]
+        sent = fields.exact("token")
         if not known or not compare_digest(known.encode(), sent.encode()):
             return form(request, 403, "The form was too old. Try again.", following)
-        caller = keys.caller(fields.get("key", [""])[0].strip())
+        caller = keys.caller(fields.one("key"))
         if caller is None:
             return wrong_key(request, following)
         request.scope[CALLER] = caller.name
@@ -295,8 +272,8 @@ def add_login(router: APIRouter, site: Site, keys: Keys, attempts: Attempts) -> 
         response.headers["Retry-After"] = str(ceil(wait))
         return response
 
-    def leave(visit: Visit) -> Response:
-        end(site.sessions, visit.request)
+    def leave(request: PageRequest) -> Response:
+        end(site.sessions, request.http)
         response = redirect("/login")
         response.delete_cookie(COOKIE, path="/")
         return response

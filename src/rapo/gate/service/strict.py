@@ -16,6 +16,7 @@ from pydantic_core import from_json
 from starlette.requests import Request
 from starlette.responses import Response
 
+from rapo.gate.decide import ConflictError
 from rapo.gate.service.auth import Caller, Keys
 
 LARGEST_BODY = 1 << 20
@@ -41,7 +42,29 @@ class RefusedError(HTTPException):
 
     def __init__(self, status: int, words: str, headers: dict[str, str] | None = None) -> None:
         super().__init__(status, words, headers or {})
-        self.status, self.words = status, words
+
+
+def refusal_of(error: Exception) -> RefusedError:
+    """What a request that failed is answered with; raises the error again if it is our fault."""
+    match error:
+        case RefusedError():
+            return error
+        case RequestValidationError():
+            return RefusedError(422, wrong(error))
+        case ConflictError():
+            return RefusedError(409, str(error))
+        case TimeoutError():
+            words = "no answer came in time; it may still be done: try again"
+            return RefusedError(503, words, {"Retry-After": "5"})
+        case ValueError():
+            return RefusedError(422, str(error))
+        case OSError():
+            LOGGER.error("store", exc_info=error)  # what it says may hold paths and addresses
+            words = "the log cannot be written or read now; nothing was acknowledged"
+            return RefusedError(503, words, {"Retry-After": "1"})
+        case LookupError() if type(error) is LookupError:  # a KeyError is a fault of ours
+            return RefusedError(404, str(error))
+    raise error
 
 
 async def read_body(request: Request, seconds: float = BODY_SECONDS) -> bytes:

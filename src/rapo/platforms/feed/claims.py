@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import os
 import warnings
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,10 +14,11 @@ from scipy import sparse
 from scipy.cluster.vq import kmeans2
 from scipy.sparse.linalg import eigsh
 
+from rapo.platforms.data import STAND_IN, data_folder
+
 Array = npt.NDArray[Any]
 
-SOURCES = ("auto", "real", "stand-in")
-FOLDER = "twitter15_rumor_cascades"
+FILES = ("twitter15_rumor_cascades/cascades.csv.gz", "twitter15_rumor_cascades/trees.csv.gz")
 NEIGHBOURS = 25
 """A claim is kept if it shares accounts with that many others: 1,395 of 1,490."""
 HISTORY = 5
@@ -59,54 +58,28 @@ class Claims:
         return np.asarray(found, np.int32)
 
 
+def claims_of(source: str) -> Claims:
+    """What the feed serves.
+
+    Args:
+        source: `real` or `stand-in`.
+
+    Raises:
+        ValueError: the data are not there, or not what they should be.
+    """
+    return stand_in() if source == STAND_IN else _read(*(str(data_folder() / f) for f in FILES))
+
+
 @lru_cache(maxsize=2)
-def claims_of(folder: str | None = None) -> Claims:
-    """The claims in a folder of data sets.
-
-    Args:
-        folder: default `RAPO_DATA`, else `../shared/data` of a checkout. If it is named, the data
-            must be there; if not, a stand-in is generated in its place, with a warning.
-    """
-    named = folder or os.environ.get("RAPO_DATA")
-    root = Path(named) if named else Path(__file__).resolve().parents[5] / "shared" / "data"
-    home = root / FOLDER
-    if (home / "cascades.csv.gz").exists() and (home / "trees.csv.gz").exists():
-        trees = pd.read_csv(home / "trees.csv.gz")
-        shares = pd.read_csv(home / "cascades.csv.gz", usecols=["tree", "child_user"])
+def _read(cascades: str, trees: str) -> Claims:
+    try:
+        about = pd.read_csv(trees, usecols=["label", "n_users"])
+        shares = pd.read_csv(cascades, usecols=["tree", "child_user"])
         tree, user = shares.drop_duplicates().to_numpy().T
-        false = (trees["label"] == "false").to_numpy()
-        return _claims(tree, user, trees["n_users"].to_numpy(), false, "twitter15")
-    if named:
-        raise ValueError(
-            f"no {FOLDER}/cascades.csv.gz and trees.csv.gz in {root}; put the data there, or unset "
-            "RAPO_DATA for a generated stand-in"
-        )
-    warnings.warn(
-        f"{home} is absent: rapo/Feed-v0 serves generated claims (stand-in). Set RAPO_DATA to the "
-        "folder of the data sets for the real ones.",
-        stacklevel=2,
-    )
-    return stand_in()
-
-
-def claims_from(data: str) -> Claims:
-    """The claims by their source.
-
-    Args:
-        data: `real`, `stand-in`, or `auto`: stand-ins with a warning where there are no data.
-    """
-    if data not in SOURCES:
-        raise ValueError(f"data must be one of {SOURCES}, got {data!r}")
-    if data == "stand-in":
-        return stand_in()
-    if data == "auto":
-        return claims_of()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # it is refused instead
-        found = claims_of()
-    if found.source == "stand-in":
-        raise ValueError(f"there is no {FOLDER}; set RAPO_DATA to the folder of the data sets")
-    return found
+        false = (about["label"] == "false").to_numpy()
+        return _claims(tree, user, about["n_users"].to_numpy(), false, "twitter15")
+    except (ValueError, IndexError, TypeError, OSError, EOFError) as error:
+        raise ValueError(f"{cascades} and {trees} do not hold the cascades: {error!r}") from error
 
 
 @lru_cache(maxsize=2)
@@ -125,7 +98,7 @@ def stand_in(claims: int = 1395, accounts: int = 8000, seed: int = 0) -> Claims:
         tree.append(rng.choice(claims, len(who), p=law / law.sum()))
         user.append(who)
     pairs = np.unique(np.stack([np.concatenate(tree), np.concatenate(user)], axis=1), axis=0)
-    return _claims(pairs[:, 0], pairs[:, 1], (200 * draw).astype(int) + 50, false, "stand-in")
+    return _claims(pairs[:, 0], pairs[:, 1], (200 * draw).astype(int) + 50, false, STAND_IN)
 
 
 def _claims(tree: Array, user: Array, size: Array, false: Array, source: str) -> Claims:

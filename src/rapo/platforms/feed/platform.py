@@ -10,8 +10,9 @@ import numpy as np
 from scipy.stats import rankdata
 
 from rapo.platforms.batch import BatchPlatform
+from rapo.platforms.data import settled
 from rapo.platforms.feed.baseline import FalseRateMemory
-from rapo.platforms.feed.claims import Claims, claims_from
+from rapo.platforms.feed.claims import FILES, Claims, claims_of
 from rapo.platforms.feed.serve import AWAY, ENTERING, propose, serve
 from rapo.platforms.feed.setting import Setting
 from rapo.platforms.memory import RegionMemory
@@ -53,7 +54,7 @@ class Feed(BatchPlatform):
         if kernel not in KERNELS:
             raise ValueError(f"kernel must be one of {KERNELS}, got {kernel!r}")
         self.setting = s = Setting.of(setting)
-        self.claims = claims_from(data) if claims is None else claims
+        self.claims = claims or claims_of(settled(data, "rapo/Feed-v0", *FILES))
         self.seed, self.kernel = seed, kernel
         self._build(np.random.default_rng(seed))
         size = len(OBSERVED)
@@ -167,7 +168,7 @@ class Feed(BatchPlatform):
 
     def frame(self, episode: int) -> Array:
         """The map of claims: heat, labels, scars and where users are."""
-        from rapo.platforms.feed.render import draw_feed
+        from rapo.platforms.feed.picture import draw_feed
 
         return draw_feed(self, episode)
 

@@ -33,19 +33,10 @@ class Penalties(HarmMemory):
         self._G, self._H = penalty, suppressed
 
 
-class DampedLinks(RegionMemory):
-    """The memory of a platform whose suppressed links are avoided, others as `P0` says.
-
-    Args:
-        memory: whose place it takes.
-        setting: of the damping.
-    """
-
-    def __init__(self, memory: RegionMemory, setting: Setting) -> None:
-        self.params, self.open_regions = memory.params, memory.open_regions
-        self.harm = Penalties(
-            memory.harm.regions, setting, params=memory.params, batch=memory.harm.batch,
-            delay=memory.harm.delay,
-        )  # fmt: skip
-        self._weights = np.array([0.0, -np.log(LEAST), LEAST])
-        self._table = np.empty(memory.harm.regions + 1)
+def damped(memory: RegionMemory, setting: Setting) -> RegionMemory:
+    """A memory whose suppressed links are avoided, others as `P0` says."""
+    links = memory.harm
+    penalties = Penalties(
+        links.regions, setting, params=links.params, batch=links.batch, delay=links.delay
+    )
+    return memory.ruled_by(penalties, (0.0, -np.log(LEAST), LEAST))

@@ -32,6 +32,8 @@ class Demand(NamedTuple):
     """(rows, K) length over the shortest, >= 1."""
     crossings: Array
     """(rows, K) int64 grey links on a path."""
+    kept: Array
+    """(rows, K) share that they leave of what is sent."""
     blamed: Array
     """(rows, K, B) int32 links that a report of harm names, -1 for pads."""
     arrivals: Array
@@ -65,9 +67,18 @@ def demand_of(seed: int, setting: Setting, source: str) -> Demand:
     share = gravity[rows].reshape(setting.stimuli, setting.pairs).cumsum(axis=1)
     return Demand(
         topology, grey, links[rows], law[:, rows], np.where(np.isfinite(stretch), stretch, 0)[rows],
-        crossings[rows], (blamed if setting.blame == "link" else links)[rows],
-        share / share[:, -1:],
+        crossings[rows], _power(1 - setting.loss, crossings[rows]),
+        (blamed if setting.blame == "link" else links)[rows], share / share[:, -1:],
     )  # fmt: skip
+
+
+def _power(base: float, times: Array) -> Array:
+    """`base` to whole powers by squaring, to the last bit the same on every machine."""
+    result = np.ones(times.shape)
+    while times.any():
+        result = np.where(times % 2 == 1, result * base, result)
+        base, times = base * base, times // 2
+    return result
 
 
 def _pairs(topology: Topology, count: int, rng: np.random.Generator) -> tuple[Array, Array]:

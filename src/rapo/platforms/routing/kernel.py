@@ -46,31 +46,31 @@ def offer(
     for e in range(pair.shape[0]):
         for w in range(pair.shape[1]):
             row = pair[e, w]
-            new = row >= 0 and path[e, w] < 0
-            moving[e, w] = new
+            moving[e, w] = row >= 0 and path[e, w] < 0
+            if not moving[e, w]:
+                p0[e, w] = 0.0
+                harmful[e, w] = False
+                continue
             for k in range(p0.shape[2]):
-                p0[e, w, k] = 0.0
-                harmful[e, w, k] = False
-                if new:
-                    p0[e, w, k] = law[action[e], row, k]
-                    harmful[e, w, k] = crossings[row, k] > 0
-                    for i in range(where.shape[3]):
-                        where[e, w, k, i] = links[row, k, i]
+                p0[e, w, k] = law[action[e], row, k]
+                harmful[e, w, k] = crossings[row, k] > 0
+                for i in range(where.shape[3]):
+                    where[e, w, k, i] = links[row, k, i]
 
 
 @lean_kernel
 def carry(
-    pair: Any, path: Any, links: Any, stretch: Any, crossings: Any, capacity: float, kept: float,
-    load: Any, rate: Any,
+    pair: Any, path: Any, links: Any, stretch: Any, kept: Any, by_chance: Any, capacity: float,
+    size: float, load: Any, rate: Any, done: Any,
 ) -> None:  # fmt: skip
-    """Flows on every link, load (E, R), and the goodput of every flow, rate (E, m) in [0, 1].
+    """Fill load (E, R), flows on a link, rate (E, m) in [0, 1], goodput, and done (E, m), who is.
 
     A flow gets the share of its fullest link (1 up to the capacity), less by its stretch, as the
-    round trip bounds it, and by what grey links lose.
+    round trip bounds it, and by what grey links lose. by_chance: (E, m) uniform draws; size:
+    expected steps at full rate.
     """
     for e in range(pair.shape[0]):
-        for r in range(load.shape[1]):
-            load[e, r] = 0.0
+        load[e] = 0.0
         for w in range(pair.shape[1]):
             if pair[e, w] >= 0:
                 for i in range(links.shape[2]):
@@ -80,27 +80,34 @@ def carry(
                     load[e, r] += 1
         for w in range(pair.shape[1]):
             rate[e, w] = 0.0
+            done[e, w] = False
             if pair[e, w] >= 0:
                 row, k, fullest = pair[e, w], path[e, w], capacity
                 for i in range(links.shape[2]):
                     if links[row, k, i] < 0:
                         break
                     fullest = max(fullest, load[e, links[row, k, i]])
-                rate[e, w] = capacity / fullest / stretch[row, k] * kept ** crossings[row, k]
+                rate[e, w] = capacity / fullest / stretch[row, k] * kept[row, k]
+                done[e, w] = by_chance[e, w] < rate[e, w] / size
 
 
 @lean_kernel
-def expose(
-    pair: Any, path: Any, crossings: Any, blamed: Any, harmed: Any, where: Any, inside: Any
-) -> None:
-    """Who is on a grey link, harmed (E, m), their links (E, m, B), and how many, inside (E,)."""
+def expose(pair: Any, path: Any, crossings: Any, blamed: Any, harmed: Any, where: Any) -> None:
+    """Who is on a grey link, harmed (E, m), and the links that they blame, where (E, m, B)."""
+    for e in range(pair.shape[0]):
+        for w in range(pair.shape[1]):
+            harmed[e, w] = pair[e, w] >= 0 and crossings[pair[e, w], path[e, w]] > 0
+            for i in range(where.shape[2]):
+                where[e, w, i] = blamed[pair[e, w], path[e, w], i] if harmed[e, w] else NOBODY
+
+
+@lean_kernel
+def count_exposed(pair: Any, path: Any, crossings: Any, inside: Any) -> None:
+    """How many flows are on a grey link, inside (E,)."""
     for e in range(pair.shape[0]):
         inside[e] = 0
         for w in range(pair.shape[1]):
-            harmed[e, w] = pair[e, w] >= 0 and crossings[pair[e, w], path[e, w]] > 0
-            inside[e] += harmed[e, w]
-            for i in range(where.shape[2]):
-                where[e, w, i] = blamed[pair[e, w], path[e, w], i] if harmed[e, w] else NOBODY
+            inside[e] += pair[e, w] >= 0 and crossings[pair[e, w], path[e, w]] > 0
 
 
 @lean_kernel

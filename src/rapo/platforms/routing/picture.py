@@ -6,17 +6,17 @@ from typing import Any
 
 import numpy as np
 from matplotlib import colormaps
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.collections import LineCollection
-from matplotlib.figure import Figure
+from matplotlib.colors import to_rgba
 from matplotlib.lines import Line2D
 
+from rapo.platforms.canvas import FULL_SCAR, INK, SCAR, Canvas
 from rapo.platforms.routing.demand import Demand
 from rapo.platforms.routing.topology import Array
 
-NIGHT, QUIET, NODE, GREY, SCAR = "#10151f", "#2e394c", "#dfe6f2", "#b9c0cc", "#ff4d4d"
-FULL_LOAD, FULL_SCAR = 20.0, 1.2
-"""Flows on a link, and scar, that are drawn at full strength."""
+QUIET, GREY = "#2e394c", "#b9c0cc"
+FULL_LOAD = 20.0
+"""Flows on a link that are drawn at full strength."""
 
 
 class Picture:
@@ -28,10 +28,8 @@ class Picture:
 
     def __init__(self, demand: Demand) -> None:
         t = demand.topology
-        figure = Figure(figsize=(9, 6.4), dpi=100, facecolor=NIGHT)
-        self._canvas: Any = FigureCanvasAgg(figure)
-        ax = figure.add_axes((0.03, 0.08, 0.94, 0.83))
-        ax.set_axis_off()
+        self._canvas = Canvas((9, 6.4), (0.03, 0.08, 0.94, 0.83))
+        ax = self._canvas.ax
         ax.set_aspect(1 / np.cos(np.deg2rad(t.place[:, 1].mean())), adjustable="datalim")
         lines = list(t.place[t.ends])
         self._scars: Any = LineCollection(lines, colors=SCAR, zorder=1, capstyle="round")
@@ -44,29 +42,24 @@ class Picture:
             ax.add_collection(collection)
         degree = np.bincount(t.ends.ravel(), minlength=len(t.place))
         x, y = t.place.T
-        ax.scatter(x, y, s=8 + 6 * degree, c=NODE, linewidths=0, zorder=4)
+        ax.scatter(x, y, s=8 + 6 * degree, c=INK, linewidths=0, zorder=4)
         ax.autoscale_view()
-        self._title = figure.text(0.04, 0.94, "", color=NODE, fontsize=14)
-        handles = [
-            Line2D([], [], color=colormaps["YlGnBu_r"](0.75), lw=5, label="flows on a link"),
-            Line2D([], [], color=GREY, ls=(0, (1.2, 1.6)), lw=1.6, label="grey link (hidden)"),
-            Line2D([], [], color=SCAR, lw=9, alpha=0.5, label="scar"),
-        ]
-        figure.legend(
-            handles=handles, loc="lower left", ncols=3, frameon=False, labelcolor=NODE,
-            bbox_to_anchor=(0.03, 0.01), fontsize=11,
-        )  # fmt: skip
+        self._canvas.legend(
+            [
+                Line2D([], [], color=colormaps["YlGnBu_r"](0.75), lw=5, label="flows on a link"),
+                Line2D([], [], color=GREY, ls=(0, (1.2, 1.6)), lw=1.6, label="grey link (hidden)"),
+                Line2D([], [], color=SCAR, lw=9, alpha=0.5, label="scar"),
+            ]
+        )
 
     def draw(self, load: Array, scar: Array, title: str) -> Array:
         """A picture (640, 900, 3) uint8 of loads and scars (R,) each."""
         full = np.clip(load / FULL_LOAD, 0, 1)
         colours = colormaps["YlGnBu_r"](0.35 + 0.6 * full)
-        colours[load == 0] = (*(int(QUIET[i : i + 2], 16) / 255 for i in (1, 3, 5)), 1)
+        colours[load == 0] = to_rgba(QUIET)
         self._loads.set_color(colours)
         self._loads.set_linewidths(1.2 + 7 * full)
         bad = np.clip(scar / FULL_SCAR, 0, 1)
         self._scars.set_linewidths(np.where(bad > 0, 8 + 10 * bad, 0))
         self._scars.set_alpha(0.15 + 0.5 * bad)
-        self._title.set_text(title)
-        self._canvas.draw()
-        return np.asarray(self._canvas.buffer_rgba())[..., :3].copy()
+        return self._canvas.pixels(title)

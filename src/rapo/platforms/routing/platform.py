@@ -10,9 +10,10 @@ import numpy as np
 
 from rapo.core.validate import whole_number
 from rapo.platforms.batch import BatchPlatform
+from rapo.platforms.data import settled
 from rapo.platforms.memory import RegionMemory
 from rapo.platforms.proposal import Array, Candidates, Harmed, State
-from rapo.platforms.routing.damping import DampedLinks
+from rapo.platforms.routing.damping import damped
 from rapo.platforms.routing.demand import demand_of
 from rapo.platforms.routing.kernel import (
     CLOCK,
@@ -22,11 +23,13 @@ from rapo.platforms.routing.kernel import (
     PLAIN,
     carry,
     come,
+    count_exposed,
     expose,
     offer,
     watch,
 )
 from rapo.platforms.routing.setting import Setting
+from rapo.platforms.routing.topology import FILE
 
 KERNELS = ("rapo", "damping")
 COME, WHERE, DONE = 1, 2, 3  # lanes of draws
@@ -71,7 +74,7 @@ class Routing(BatchPlatform):
         s = self.setting = Setting.of(setting)
         self.seed = whole_number("seed", seed, 0)
         self.kernel = kernel
-        self.demand = demand_of(self.seed, s, data)
+        self.demand = demand_of(self.seed, s, settled(data, "rapo/Routing-v0", FILE))
         size = PLAIN + s.pairs + s.paths
         super().__init__(
             episodes, walkers=s.flows, actions=len(s.temperatures), stimuli=s.stimuli,
@@ -80,7 +83,7 @@ class Routing(BatchPlatform):
             **{"delay": s.delay, "saturation": s.saturation, **options},
         )  # fmt: skip
         if kernel == "damping" and isinstance(self.memory, RegionMemory):
-            self.memory = DampedLinks(self.memory, s)
+            self.memory = damped(self.memory, s)
         shape = episodes, s.flows, s.paths, self.demand.links.shape[2]
         self._where = np.full(shape, -1, np.int32)  # a function of the state; new pages are slow
         self._picture: Any = None
@@ -118,13 +121,19 @@ class Routing(BatchPlatform):
         d, s, pair = self.demand, self.setting, state["pair"]
         path = np.where(choice >= 0, choice, state["path"])
         load, rate = np.empty_like(state["load"]), np.empty(pair.shape)
-        carry(pair, path, d.links, d.stretch, d.crossings, s.capacity, 1 - s.loss, load, rate)
-        done = (pair >= 0) & (self.draws(DONE) < rate / s.size)
+        done = np.empty(pair.shape, np.bool_)
+        carry(
+            pair, path, d.links, d.stretch, d.kept, self.draws(DONE), s.capacity, s.size, load,
+            rate, done,
+        )  # fmt: skip
         return {"pair": pair, "path": path, "done": done, "load": load}, rate.mean(axis=1)
 
     def harmed(self, state: State) -> Harmed:
         """Flows on grey links, and what a report will name."""
-        weight, where, _ = self._exposed(state)
+        d, pair = self.demand, state["pair"]
+        weight = np.empty(pair.shape, np.bool_)
+        where = np.empty((*pair.shape, d.blamed.shape[2]), np.int32)
+        expose(pair, state["path"], d.crossings, d.blamed, weight, where)
         return Harmed(weight, where)
 
     def reach(self, state: State) -> Array:
@@ -133,7 +142,9 @@ class Routing(BatchPlatform):
 
     def sensitive_mass(self, state: State) -> Array:
         """Flows on grey links."""
-        return self._exposed(state)[2]
+        inside = np.empty(len(state["pair"]), np.int64)
+        count_exposed(state["pair"], state["path"], self.demand.crossings, inside)
+        return inside
 
     def observation(self, state: State, clock: Array) -> Array:
         """What an operator sees: flows, their detours and the load of links."""
@@ -163,30 +174,15 @@ class Routing(BatchPlatform):
 
     def frame(self, episode: int) -> Array:
         """The map: loads, grey links, scars."""
+        from rapo.platforms.canvas import when
         from rapo.platforms.routing.picture import Picture
 
         if self._picture is None:
             self._picture = Picture(self.demand)
         assert self.H is not None
-        return np.asarray(
-            self._picture.draw(self.state["load"][episode], self.H[episode], self._words(episode))
+        words = (
+            f"{self.demand.topology.name}: {when(self, episode)}   "
+            f"{self.reach(self.state)[episode]} flows, "
+            f"{self.sensitive_mass(self.state)[episode]} on grey links"
         )
-
-    def _words(self, episode: int) -> str:
-        phase = ("Exposure", "Decay", "Replay")[self.phase[episode]]
-        inside = self.sensitive_mass(self.state)[episode]
-        return (
-            f"{self.demand.topology.name}: {phase}, step {self.clock[episode]}   "
-            f"{self.reach(self.state)[episode]} flows, {inside} on grey links"
-        )
-
-    def _exposed(self, state: State) -> tuple[Array, Array, Array]:
-        """Who is harmed (E, m), what a report names (E, m, B), how many they are (E,)."""
-        d, pair = self.demand, state["pair"]
-        harmed, where = (
-            np.empty(pair.shape, np.bool_),
-            np.empty((*pair.shape, d.blamed.shape[2]), np.int32),
-        )
-        inside = np.empty(len(pair), np.int64)
-        expose(pair, state["path"], d.crossings, d.blamed, harmed, where, inside)
-        return harmed, where, inside
+        return np.asarray(self._picture.draw(self.state["load"][episode], self.H[episode], words))

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import gzip
 import json
-import os
-import warnings
 from functools import lru_cache
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 from scipy.spatial.distance import cdist
 
+from rapo.platforms.data import STAND_IN, data_folder
+
 Array = npt.NDArray[Any]
-SOURCES = ("auto", "real", "stand-in")
-FILE = Path("topology_zoo") / "topologies.jsonl.gz"
+FILE = "topology_zoo/topologies.jsonl.gz"
 STAND_INS = 24
 KM_PER_DEGREE = 111.0
 
@@ -34,37 +32,18 @@ class Topology(NamedTuple):
     real: bool
 
 
-def data_folder() -> Path:
-    """`RAPO_DATA`, or the folder `shared/data` beside a checkout."""
-    given = os.environ.get("RAPO_DATA")
-    return Path(given) if given else Path(__file__).resolve().parents[5] / "shared" / "data"
-
-
 def topologies(source: str, nodes: tuple[int, int], links_per_node: float) -> tuple[Topology, ...]:
     """Networks of a size that leave something to choose, one of each operator's versions.
 
     Args:
-        source: `real`, `stand-in`, or `auto`: stand-ins with a warning where there are no data and
-            `RAPO_DATA` names no folder for them.
+        source: `real` or `stand-in`.
         nodes: least and most of them.
         links_per_node: at least.
 
     Raises:
         ValueError: the data are not there, not what they should be, or no network fits.
     """
-    if source not in SOURCES:
-        raise ValueError(f"data must be one of {SOURCES}, got {source!r}")
-    path = data_folder() / FILE
-    found = path.is_file()
-    if not found and (source == "real" or (source == "auto" and os.environ.get("RAPO_DATA"))):
-        raise ValueError(f"no {path}; set RAPO_DATA to the folder of the data sets, or unset it")
-    if not found and source == "auto":
-        warnings.warn(
-            f"{path} is absent: rapo/Routing-v0 runs on generated networks (stand-in). Set "
-            "RAPO_DATA to the folder of the data sets for real ones.",
-            stacklevel=2,
-        )
-    known = _zoo(str(path)) if found and source != "stand-in" else _stand_ins()
+    known = _stand_ins() if source == STAND_IN else _zoo(str(data_folder() / FILE))
     low, high = nodes
     fitting = tuple(
         t for t in known

@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from matplotlib import colormaps
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.collections import LineCollection
-from matplotlib.figure import Figure
+from matplotlib.colors import ListedColormap
 
+from rapo.platforms.canvas import INK, NIGHT, Canvas, when
 from rapo.platforms.twin.reactor import ACTIVATION, FEED_C, FEED_T, HEAT, RATE, TRANSFER, Array
 
 if TYPE_CHECKING:
     from rapo.platforms.twin.platform import Twin
 
-NIGHT, INK, FAINT, DAMAGE = "#10151f", "#dfe6f2", "#3a4660", "#ff6b5e"
+FAINT, DAMAGE = "#3a4660", "#ff6b5e"
 SEEN_C, SEEN_T = (0.0, 0.26), (358.0, 410.0)
 """mol/L and K of the picture."""
 TRAIL = 24
@@ -34,16 +34,15 @@ class Picture:
     def __init__(self, twin: Twin) -> None:
         self._twin = twin
         self._trails: dict[int, deque[tuple[tuple[int, int], Array]]] = {}
-        figure = Figure(figsize=(9, 6.4), dpi=100, facecolor=NIGHT)
-        self._canvas: Any = FigureCanvasAgg(figure)
-        ax = self._ax = figure.add_axes((0.08, 0.1, 0.84, 0.8), facecolor=NIGHT)
+        self._canvas = Canvas((9, 6.4), (0.08, 0.1, 0.84, 0.8), bare=False)
+        figure, ax = self._canvas.figure, self._canvas.ax
         ax.set(xlim=SEEN_C, ylim=SEEN_T)
         ax.set_xlabel("A left in the reactor, mol/L", color=INK)
         ax.set_ylabel("temperature, K", color=INK)
         ax.tick_params(colors=INK)
         for spine in ax.spines.values():
             spine.set_color(FAINT)
-        self._drift()
+        self._drift(ax)
         c, T = (np.linspace(*ends, n) for ends, n in zip((SEEN_C, SEEN_T), MESH, strict=True))
         self._mesh = np.stack(np.meshgrid(c, T), axis=-1).reshape(-1, 2)
         self._scars = ax.imshow(
@@ -65,7 +64,6 @@ class Picture:
         self._paths: Any = LineCollection([], zorder=5, capstyle="round")
         ax.add_collection(self._paths)
         self._units: Any = ax.scatter([], [], s=44, linewidths=0.8, edgecolors=NIGHT, zorder=6)
-        self._title = figure.text(0.08, 0.935, "", color=INK, fontsize=14)
 
     def draw(self, episode: int) -> Array:
         """A picture (640, 900, 3) uint8 of the present step."""
@@ -82,13 +80,10 @@ class Picture:
         hot = at[:, 1] > twin.setting.damage
         self._units.set_offsets(at)
         self._units.set_facecolors([DAMAGE if h else "#8fd3ff" for h in hot])
-        phase = ("Exposure", "Decay", "Replay")[now[0]]
-        self._title.set_text(
-            f"{len(at)} reactors: {phase}, step {now[1]}   "
+        return self._canvas.pixels(
+            f"{len(at)} reactors: {when(twin, episode)}   "
             f"{int(twin.reach(twin.state)[episode])} warm, {int(hot.sum())} in damage"
         )
-        self._canvas.draw()
-        return np.asarray(self._canvas.buffer_rgba())[..., :3].copy()
 
     def _draw_paths(self, points: Array) -> None:
         """Lines from older to newer points (n, m, 2), brighter towards now."""
@@ -100,13 +95,13 @@ class Picture:
         self._paths.set_color(colours)
         self._paths.set_linewidths(0.8 + 1.4 * age)
 
-    def _drift(self) -> None:
+    def _drift(self, ax: Any) -> None:
         """Streamlines of the textbook's unit at the middle set-point, faint."""
         middle = self._twin.set_points[len(self._twin.set_points) // 2]
         c, T = np.meshgrid(np.linspace(*SEEN_C, 50), np.linspace(*SEEN_T, 50))
         r = RATE * np.exp(-ACTIVATION / T) * c
         dT = FEED_T - T + HEAT * r + TRANSFER * (middle - T)
-        self._ax.streamplot(
+        ax.streamplot(
             c, T, FEED_C - c - r, dT, color=FAINT, density=1.1, linewidth=0.7, arrowsize=0.7,
             zorder=1,
         )  # fmt: skip
@@ -114,8 +109,6 @@ class Picture:
 
 def _see_through(name: str) -> Any:
     """A colour map whose low end lets the background through."""
-    from matplotlib.colors import ListedColormap
-
     colours = colormaps[name](np.linspace(0.15, 0.8, 256))
     colours[:, 3] = np.clip(np.linspace(0, 1.6, 256), 0, 0.85)
     return ListedColormap(colours)

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import gzip
-import os
-import warnings
 from functools import lru_cache
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,11 +11,11 @@ import numpy.typing as npt
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components
 
-from rapo.platforms.routing.topology import SOURCES, data_folder
+from rapo.platforms.data import STAND_IN, data_folder
 
 Array = npt.NDArray[Any]
 NONE = -1
-FILE = Path("movingai_mapf_maps") / "warehouse-10-20-10-2-1.map.gz"
+FILE = "movingai_mapf_maps/warehouse-10-20-10-2-1.map.gz"
 
 
 class Floor(NamedTuple):
@@ -43,25 +40,12 @@ def floor_of(source: str) -> Floor:
     """The floor that is there.
 
     Args:
-        source: `real`, `stand-in`, or `auto`: a stand-in with a warning where there are no data and
-            `RAPO_DATA` names no folder for them.
+        source: `real` or `stand-in`.
 
     Raises:
         ValueError: the data are not there, or not what they should be.
     """
-    if source not in SOURCES:
-        raise ValueError(f"data must be one of {SOURCES}, got {source!r}")
-    path = data_folder() / FILE
-    found = path.is_file()
-    if not found and (source == "real" or (source == "auto" and os.environ.get("RAPO_DATA"))):
-        raise ValueError(f"no {path}; set RAPO_DATA to the folder of the data sets, or unset it")
-    if not found and source == "auto":
-        warnings.warn(
-            f"{path} is absent: rapo/Warehouse-v0 runs on a generated floor (stand-in). Set "
-            "RAPO_DATA to the folder of the data sets for the real one.",
-            stacklevel=2,
-        )
-    return _read(str(path)) if found and source != "stand-in" else _stand_in()
+    return _stand_in() if source == STAND_IN else _read(str(data_folder() / FILE))
 
 
 @lru_cache

@@ -30,19 +30,8 @@ class Timers(HarmMemory):
         self._G, self._H = left, (left > 0).astype(left.dtype)
 
 
-class LockedZones(RegionMemory):
-    """The memory of a platform whose closed zones are avoided, others as `P0` says.
-
-    Args:
-        memory: whose place it takes.
-        timer: steps that a zone stays closed.
-    """
-
-    def __init__(self, memory: RegionMemory, timer: int) -> None:
-        self.params, self.open_regions = memory.params, memory.open_regions
-        self.harm = Timers(
-            memory.harm.regions, timer, params=memory.params, batch=memory.harm.batch,
-            delay=memory.harm.delay,
-        )  # fmt: skip
-        self._weights = np.array([0.0, -np.log(LEAST), FLOOR])
-        self._table = np.empty(memory.harm.regions + 1)
+def locked_out(memory: RegionMemory, timer: int) -> RegionMemory:
+    """A memory whose closed zones are avoided for so many steps, others as `P0` says."""
+    zones = memory.harm
+    timers = Timers(zones.regions, timer, params=zones.params, batch=zones.batch, delay=zones.delay)
+    return memory.ruled_by(timers, (0.0, -np.log(LEAST), FLOOR))

@@ -5,20 +5,17 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.collections import PolyCollection
 from matplotlib.colors import ListedColormap
-from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
+from rapo.platforms.canvas import FULL_SCAR, INK, NIGHT, SCAR, Canvas
 from rapo.platforms.proposal import Array
 from rapo.platforms.warehouse.orders import Orders
 
-NIGHT, FLOOR, SHELF, WORD = "#10151f", "#1b2331", "#46546b", "#dfe6f2"
-OUT, LOADED, STOPPED, HAZARD, SCAR = "#59c2ff", "#ffd166", "#ff9f1c", "#c77dff", "#ff4d4d"
-FULL_SCAR = 1.2
-"""Scar that is drawn at full strength."""
+FLOOR, SHELF, OUT, LOADED = "#1b2331", "#46546b", "#59c2ff", "#ffd166"
+STOPPED, HAZARD = "#ff9f1c", "#c77dff"
 
 
 class Picture:
@@ -33,10 +30,8 @@ class Picture:
         free = orders.floor.free
         rows, columns = free.shape
         self._columns = columns
-        figure = Figure(figsize=(12, 5.9), dpi=100, facecolor=NIGHT)
-        self._canvas: Any = FigureCanvasAgg(figure)
-        ax = figure.add_axes((0.02, 0.1, 0.96, 0.8))
-        ax.set_axis_off()
+        self._canvas = Canvas((12, 5.9), (0.02, 0.1, 0.96, 0.8))
+        ax = self._canvas.ax
         ax.imshow(free, cmap=ListedColormap([SHELF, FLOOR]), interpolation="nearest")
         boxes = _boxes(orders, zone)
         self._scars: Any = PolyCollection(boxes, facecolors=SCAR, linewidths=0, zorder=2)
@@ -48,25 +43,22 @@ class Picture:
         ax.add_collection(self._scars)
         ax.add_collection(hazards)
         y, x = np.divmod(orders.doors, columns)
-        ax.scatter(x, y, s=34, c=WORD, marker="s", linewidths=0, zorder=4)
+        ax.scatter(x, y, s=34, c=INK, marker="s", linewidths=0, zorder=4)
         self._ways: Any = ax.plot([], [], color=OUT, alpha=0.35, lw=1.4, zorder=4)[0]
         self._robots: Any = ax.scatter([], [], s=26, zorder=5, linewidths=1.4)
         ax.set_xlim(-0.5, columns - 0.5)
         ax.set_ylim(rows - 0.5, -0.5)
-        self._title = figure.text(0.025, 0.93, "", color=WORD, fontsize=14)
-        dot = {"ls": "", "marker": "o", "markersize": 6}
-        handles = [
-            Line2D([], [], color=OUT, label="on the way out", **dot),  # type: ignore[arg-type]
-            Line2D([], [], color=LOADED, label="picking, or back", **dot),  # type: ignore[arg-type]
-            Line2D([], [], color=NIGHT, markeredgecolor=STOPPED, label="stopped", **dot),  # type: ignore[arg-type]
-            Line2D([], [], color=WORD, ls="", marker="s", markersize=6, label="door"),
-            Patch(fill=False, edgecolor=HAZARD, ls=(0, (2, 1.5)), label="hazard (hidden)"),
-            Patch(color=SCAR, alpha=0.5, label="scar"),
-        ]
-        figure.legend(
-            handles=handles, loc="lower left", ncols=6, frameon=False, labelcolor=WORD,
-            bbox_to_anchor=(0.015, 0.0), fontsize=11,
-        )  # fmt: skip
+        dot: dict[str, Any] = {"ls": "", "marker": "o", "markersize": 6}
+        self._canvas.legend(
+            [
+                Line2D([], [], color=OUT, label="on the way out", **dot),
+                Line2D([], [], color=LOADED, label="picking, or back", **dot),
+                Line2D([], [], color=NIGHT, markeredgecolor=STOPPED, label="stopped", **dot),
+                Line2D([], [], color=INK, label="door", **{**dot, "marker": "s"}),
+                Patch(fill=False, edgecolor=HAZARD, ls=(0, (2, 1.5)), label="hazard (hidden)"),
+                Patch(color=SCAR, alpha=0.5, label="scar"),
+            ]
+        )
 
     def draw(self, ahead: list[Array], back: Array, stopped: Array, scar: Array, title: str) -> Any:
         """A picture (590, 1200, 3) uint8.
@@ -88,9 +80,7 @@ class Picture:
         y, x = np.where(line < 0, np.nan, np.divmod(line, self._columns))
         self._ways.set_data(x, y)
         self._scars.set_alpha(0.75 * np.clip(scar / FULL_SCAR, 0, 1))
-        self._title.set_text(title)
-        self._canvas.draw()
-        return np.asarray(self._canvas.buffer_rgba())[..., :3].copy()
+        return self._canvas.pixels(title)
 
 
 def _boxes(orders: Orders, zone: tuple[int, int]) -> list[Array]:

@@ -10,8 +10,10 @@ import numpy as np
 
 from rapo.core.validate import whole_number
 from rapo.platforms.batch import BatchPlatform
+from rapo.platforms.data import settled
 from rapo.platforms.memory import RegionMemory
 from rapo.platforms.proposal import Array, Candidates, Harmed, State
+from rapo.platforms.warehouse.floor import FILE
 from rapo.platforms.warehouse.kernel import (
     CLOCK,
     MEAN_X,
@@ -25,7 +27,7 @@ from rapo.platforms.warehouse.kernel import (
     offer,
     watch,
 )
-from rapo.platforms.warehouse.lockout import LockedZones
+from rapo.platforms.warehouse.lockout import locked_out
 from rapo.platforms.warehouse.orders import orders_of
 from rapo.platforms.warehouse.setting import Setting
 
@@ -73,7 +75,7 @@ class Warehouse(BatchPlatform):
         s = self.setting = Setting.of(setting)
         self.seed = whole_number("seed", seed, 0)
         self.kernel = kernel
-        o = self.orders = orders_of(self.seed, s.layout(), data)
+        o = self.orders = orders_of(self.seed, s.layout(), settled(data, "rapo/Warehouse-v0", FILE))
         super().__init__(
             episodes, walkers=s.robots, actions=len(s.dispatch), stimuli=s.stimuli,
             observed=gymnasium.spaces.Box(0, FAR, (SEEN,), np.float32),
@@ -81,7 +83,7 @@ class Warehouse(BatchPlatform):
             **{"delay": s.delay, "saturation": s.saturation, **options},
         )  # fmt: skip
         if kernel == "lockout" and isinstance(self.memory, RegionMemory):
-            self.memory = LockedZones(self.memory, s.timer)
+            self.memory = locked_out(self.memory, s.timer)
         self._rates = np.array(s.dispatch)
         # Room for functions of the state, kept since new pages are slow.
         self._where = np.full((episodes, s.robots, s.routes, o.zones.shape[2]), -1, np.int32)
@@ -181,6 +183,7 @@ class Warehouse(BatchPlatform):
 
     def frame(self, episode: int) -> Array:
         """The floor: robots, where they go, hazards, scars."""
+        from rapo.platforms.canvas import when
         from rapo.platforms.warehouse.picture import Picture
 
         o, state = self.orders, self.state
@@ -192,10 +195,9 @@ class Warehouse(BatchPlatform):
         ahead = [o.cells[row[w], route[w], at[w] : o.last[row[w], route[w]] + 1] for w in out]
         loaded = (row[out] % 2 == 1) | np.array([len(cells) == 1 for cells in ahead], np.bool_)
         stopped = state["waited"][episode][out] > 0
-        phase = ("Exposure", "Decay", "Replay")[self.phase[episode]]
         inside = self.sensitive_mass(state)[episode]
         words = (
-            f"{phase}, step {self.clock[episode]}   {len(out)} robots on the floor, "
+            f"{when(self, episode)}   {len(out)} robots on the floor, "
             f"{np.count_nonzero(stopped)} stopped, {inside} in a hazard"
         )
         return np.asarray(self._picture.draw(ahead, loaded, stopped, self.H[episode], words))

@@ -1,0 +1,1 @@
+"""Ablations: forgetting scars, partial deployment, regions, and harm that is told wrongly."""

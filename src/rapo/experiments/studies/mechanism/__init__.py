@@ -1,0 +1,1 @@
+"""Why replay is suppressed: odds contraction, scars, containment, action shift, stagnation."""

@@ -1,0 +1,1 @@
+"""Replay itself: a transient penalty throttles, decays, and the same cascade comes back."""

@@ -1,0 +1,1 @@
+"""Graph sizes: replay reduction and retained utility from 50 to 1000 nodes."""

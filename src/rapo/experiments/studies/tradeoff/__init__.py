@@ -1,0 +1,1 @@
+"""The trade-off of utility and safety: RAPO under changed fields, baselines and shields."""

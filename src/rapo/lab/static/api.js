@@ -1,0 +1,50 @@
+// Questions to the server and its answers: JSON, or a head with typed arrays behind it.
+
+const KINDS = { float32: Float32Array, int32: Int32Array, uint8: Uint8Array, uint16: Uint16Array };
+
+export class Refused extends Error {
+  constructor(told) {
+    super(told.error || "the server did not answer");
+    this.control = told.control || null;
+    this.superseded = Boolean(told.superseded);
+  }
+}
+
+export async function ask(name, body, signal) {
+  const reply = await sent(`/api/${name}`, { method: "POST", body: JSON.stringify(body), signal });
+  const kind = reply.headers.get("content-type");
+  if (kind.startsWith("application/json")) return reply.json();
+  if (kind.startsWith("application/octet-stream")) return unpacked(await reply.arrayBuffer());
+  return reply.blob();
+}
+
+export async function upload(file) {
+  const name = encodeURIComponent(file.name);
+  return (await sent(`/api/upload?name=${name}`, { method: "PUT", body: file })).json();
+}
+
+async function sent(address, options) {
+  let reply;
+  try {
+    reply = await fetch(address, options);
+  } catch (error) {
+    if (error.name === "AbortError") throw new Refused({ superseded: true });
+    throw new Refused({ error: "rapo lab has ended; start it again in the terminal" });
+  }
+  if (reply.ok) return reply;
+  let told = {};
+  try { told = await reply.json(); } catch { /* no words: the status has to do */ }
+  throw new Refused({ error: `the server answered with ${reply.status}`, ...told });
+}
+
+// The head, with `arrays` by name: {data, shape}.
+function unpacked(buffer) {
+  const length = new DataView(buffer).getUint32(0, true);
+  const head = JSON.parse(new TextDecoder().decode(new Uint8Array(buffer, 4, length)));
+  const arrays = {};
+  for (const [name, kind, shape, at] of head.arrays) {
+    const size = shape.reduce((a, b) => a * b, 1);
+    arrays[name] = { data: new KINDS[kind](buffer, 4 + length + at, size), shape };
+  }
+  return { ...head, arrays };
+}

@@ -1,0 +1,225 @@
+// The page: controls on one side, film, numbers and curves on the other, kept in step.
+
+import { Refused, ask, upload } from "./api.js";
+import { Controls } from "./controls.js";
+import { Curve } from "./curves.js";
+import { copy, picture, save } from "./exports.js";
+import { Picture } from "./network.js";
+import { dark } from "./palette.js";
+import { Player } from "./player.js";
+import { fill } from "./table.js";
+import { tour } from "./tour.js";
+
+const $ = (selector) => document.querySelector(selector);
+const FILM_WAITS = 220;   // milliseconds of rest after the last move until the film is asked for
+
+const pictures = ["a", "b"].map((side) => new Picture($(`#net-${side}`)));
+let curves = [];
+let controls, scene, counts = null, waiting = 0;
+const asked = { numbers: null, film: null, place: null };
+const player = new Player(step);
+
+// For measurements and tests: when numbers were last drawn, and what is shown.
+window.lab = { drawn: 0, filmed: 0, pictures, player };
+
+function step(time) {
+  pictures.forEach((p) => p.draw(time));
+  curves.forEach((c) => c.draw(time));
+  if (counts) {
+    ["a", "b"].forEach((side) => {
+      const [reach, inside] = ["reach", "sensitive_mass"].map((n) => counts[`${side}.${n}.shown`].data[time]);
+      $(`#count-${side}`).textContent = `reach ${reach.toFixed(0)}, sensitive ${inside.toFixed(0)}`;
+    });
+  }
+  probe();
+}
+
+// --- asking; only the newest question of a kind counts
+
+async function newest(kind, body, busy) {
+  if (asked[kind]) asked[kind].abort();
+  const mine = asked[kind] = new AbortController();
+  $("#busy").textContent = busy;
+  $("#busy").classList.add("on");
+  try {
+    return await ask(kind, body, mine.signal);
+  } catch (error) {
+    refused(error);
+    return null;
+  } finally {
+    if (asked[kind] === mine) {
+      asked[kind] = null;
+      if (!Object.values(asked).some(Boolean)) { $("#busy").textContent = ""; $("#busy").classList.remove("on"); }
+    }
+  }
+}
+
+function stop(...kinds) {
+  clearTimeout(waiting);
+  for (const kind of kinds) if (asked[kind]) asked[kind].abort();
+}
+
+function refused(error) {
+  if (!(error instanceof Refused)) throw error;
+  if (error.superseded) return;
+  if (error.control && controls && controls.refuse(error.control, error.message)) return;
+  $("#problem").textContent = error.message;
+  $("#problem").hidden = false;
+}
+
+async function openPlace(words = {}) {
+  const place = controls.place;
+  const told = await newest("place", { place }, "opening…");
+  if (!told) return;
+  stop("numbers", "film");   // they are of the place before
+  controls.clear();
+  $("#problem").hidden = true;
+  controls.settled = place;
+  scene = told;
+  scene.start = (time) => (time < told.horizons[0] + told.horizons[1] ? 0 : told.horizons[0] + told.horizons[1]);
+  counts = null;
+  pictures.forEach((p) => { p.film = null; p.chosen = -1; });
+  $("#title").textContent = told.title;
+  $("#remarks").replaceChildren(...told.remarks.map((words_) => Object.assign(document.createElement("li"), { textContent: words_ })));
+  $("#remarks").hidden = !told.remarks.length;
+  $("#of-reach").textContent = told.counts.reach;
+  $("#of-sensitive").textContent = told.counts.sensitive;
+  legend(told);
+  controls.placed(told, words);
+  player.phases(told.horizons);
+  pictures.forEach((p) => { p.scene = scene; p.side = controls.sides.a; p.layout(); });
+  await run();
+}
+
+// Numbers and curves of the present choice; the film follows once the controls rest.
+async function run() {
+  if (!controls.settled) return;
+  stop("film");
+  const choice = controls.choice;
+  const told = await newest("numbers", choice, `running ${choice.draws.episodes} episodes…`);
+  if (!told) return;
+  controls.clear();
+  $("#problem").hidden = true;
+  shown = choice;
+  fill($("#rows"), told.sides);
+  $("#of").textContent = choice.draws.episodes;
+  const own = choice.b !== null;
+  $("#point").textContent = own ? `A: ${told.sides[0].point} B: ${told.sides[1].point}` : told.sides[0].point;
+  $("#how").textContent = told.sides[0].heavy
+    ? "Cascades vary much between episodes: ratios are those of means, with a bootstrap over episodes. Intervals are of 95%."
+    : "Means over episodes with 95% intervals.";
+  $("#name-a").textContent = scopeName(choice.a.scope);
+  $("#name-b").textContent = own ? scopeName(choice.b.scope) : "P0";
+  counts = told.arrays;
+  curves.forEach((c) => c.show(told.arrays, scene.horizons));
+  window.lab.drawn = performance.now();
+  waiting = setTimeout(() => film(choice), FILM_WAITS);
+}
+
+async function film(choice) {
+  const told = await newest("film", choice, "filming one episode…");
+  if (!told) return;
+  ["a", "b"].forEach((side, i) => {
+    const mine = Object.entries(told.arrays).filter(([name]) => name.startsWith(`${side}.`));
+    const arrays = Object.fromEntries(mine.map(([name, array]) => [name.slice(2), array]));
+    const setting = side === "b" ? choice.b || { ...choice.a, scope: "off" } : choice.a;
+    pictures[i].show(scene, { arrays, every: told.every[i], stimulus: told.stimulus }, structuredClone(setting));
+  });
+  step(player.time);
+  window.lab.filmed = performance.now();
+}
+
+let shown = null;   // the choice whose numbers are on the page
+
+function scopeName(scope) {
+  const [kind, rest] = scope.split(":");
+  return { full: "RAPO", off: "P0", topk: `top ${rest}`, local: `local, ${rest}` }[kind];
+}
+
+function legend(told) {
+  const words = told.kind === "graph"
+    ? [["is-active", "active"], ["is-sensitive", "V_sens"], ["is-scar", "scar"], ["is-quiet", "quiet"]]
+    : [["is-active", told.kind === "lines" ? "flows on a link" : "walkers"],
+       ["is-sensitive", "where harm is done (hidden from the platform)"], ["is-scar", "scar"]];
+  $("#legend").replaceChildren(...words.map(([kind, text]) =>
+    Object.assign(document.createElement("span"), { className: kind, textContent: text })));
+}
+
+// --- what is under the pointer
+
+function probe() {
+  const p = pictures.find((each) => each.chosen >= 0 && each.film);
+  if (!p) return;
+  const [name, rest] = p.words(p.chosen);
+  const bold = Object.assign(document.createElement("b"), { textContent: name });
+  $("#probe").replaceChildren(bold, rest);
+}
+
+pictures.forEach((p) => {
+  const choose = (i) => {
+    pictures.forEach((each) => { each.chosen = each === p ? i : -1; });
+    step(player.time);
+  };
+  p.canvas.addEventListener("pointermove", (event) => {
+    const box = p.canvas.getBoundingClientRect();
+    const found = p.nearest(event.clientX - box.left, event.clientY - box.top);
+    if (found !== p.chosen && found >= 0) choose(found);
+  });
+  p.canvas.addEventListener("keydown", (event) => {
+    const way = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 }[event.key];
+    if (!way || !p.film) return;
+    event.preventDefault();
+    choose((p.chosen + way + p.count) % p.count);
+  });
+});
+
+// --- the rest of the buttons
+
+async function safely(work) {
+  try { await work(); } catch (error) { refused(error); }
+}
+
+$("#python").addEventListener("click", () => safely(() => copy("python", shown)));
+$("#command").addEventListener("click", () => safely(() => copy("command", shown)));
+$("#csv").addEventListener("click", () => safely(async () => save(await ask("csv", shown), "rapo-lab.csv")));
+$("#png").addEventListener("click", () => safely(async () => {
+  const names = [`A: ${$("#name-a").textContent}`, `B: ${$("#name-b").textContent}`];
+  save(await picture(pictures, curves, { title: `${$("#title").textContent}; ${$("#when").textContent}`, names }), "rapo-lab.png");
+}));
+$("#gif").addEventListener("click", () => safely(async () => {
+  $("#gif").disabled = true;
+  $("#busy").textContent = "drawing the film…";
+  try { save(await ask("gif", shown), "rapo-lab.gif"); } finally { $("#gif").disabled = false; $("#busy").textContent = ""; }
+}));
+
+async function fit() {
+  const side = controls.sides[controls.tab];
+  const told = await newest("fit", { ...controls.choice, a: side }, "fitting…");
+  if (!told) return;
+  if (told.regions) { controls.fields.regions.set(told.regions); side.regions = told.regions; }
+  controls.set("tau", told.tau);
+}
+
+async function start() {
+  const told = await ask("start", {});
+  curves = told.curves.map((name) => new Curve($(`#curve-${name}`), name));
+  window.lab.curves = curves;
+  controls = new Controls(told, {
+    moved: (what) => (what === "place" ? openPlace() : run()),
+    fit,
+    upload: (file) => safely(async () => {
+      const { path } = await upload(file);
+      controls.fields.path.set(path);
+      await openPlace();
+    }),
+  });
+  window.lab.controls = controls;
+  tour((on) => player.play(on));
+  const again = () => { pictures.forEach((p) => p.layout()); curves.forEach((c) => c.layout()); };
+  dark.addEventListener("change", () => requestAnimationFrame(again));
+  let width = innerWidth;
+  addEventListener("resize", () => { if (innerWidth !== width) { width = innerWidth; again(); } });
+  await openPlace(told.words);
+}
+
+start().catch(refused);

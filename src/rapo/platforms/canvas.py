@@ -1,0 +1,65 @@
+"""`Canvas`: what the pictures of all platforms share: a dark figure, a title, a legend, pixels."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+
+from rapo.cascade.setting import PHASES
+from rapo.platforms.proposal import Array
+
+if TYPE_CHECKING:
+    from rapo.platforms.batch import BatchPlatform
+
+NIGHT, INK, SCAR = "#10151f", "#dfe6f2", "#ff4d4d"
+FULL_SCAR = 1.2
+"""Scar that is drawn at full strength."""
+
+
+class Canvas:
+    """A figure of 100 pixels an inch with one pair of axes.
+
+    Args:
+        inches: width and height.
+        axes: left, bottom, width, height of the axes, as shares of the figure.
+        bare: whether the axes have neither lines nor numbers.
+    """
+
+    def __init__(
+        self,
+        inches: tuple[float, float],
+        axes: tuple[float, float, float, float],
+        *,
+        bare: bool = True,
+    ) -> None:
+        self.figure = Figure(figsize=inches, dpi=100, facecolor=NIGHT)
+        self._canvas: Any = FigureCanvasAgg(self.figure)
+        self.ax = self.figure.add_axes(axes, facecolor=NIGHT)
+        if bare:
+            self.ax.set_axis_off()
+        above = axes[1] + axes[3]
+        left, up = max(axes[0], 0.025), (1 + above) / 2 - 0.01
+        self._title = self.figure.text(left, up, "", color=INK, fontsize=14)
+
+    def legend(self, handles: Sequence[Any]) -> None:
+        """What things mean, in one line below."""
+        self.figure.legend(
+            handles=handles, loc="lower left", ncols=len(handles), frameon=False, labelcolor=INK,
+            bbox_to_anchor=(0.015, 0.0), fontsize=11,
+        )  # fmt: skip
+
+    def pixels(self, title: str) -> Array:
+        """(H, W, 3) uint8 of the figure as it is, with a title."""
+        self._title.set_text(title)
+        self._canvas.draw()
+        return np.asarray(self._canvas.buffer_rgba())[..., :3].copy()
+
+
+def when(platform: BatchPlatform, episode: int) -> str:
+    """Phase and step of an episode."""
+    phase = PHASES[platform.phase[episode]]
+    return f"{phase[:1].upper()}{phase[1:]}, step {platform.clock[episode]}"

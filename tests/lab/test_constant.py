@@ -1,0 +1,90 @@
+"""The quick way of a constant action finds what `evaluate` finds, bit by bit."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from rapo.lab.choice import Draws
+from rapo.lab.constant import run_constant
+from rapo.lab.film import film_of
+from rapo.lab.numbers import answer
+from rapo.rsd.runner import evaluate
+
+LEFT_OUT = {"R_c", "ASD"}  # what active sets and laws tell
+
+
+@pytest.mark.parametrize(
+    ("scope", "action", "draws"),
+    [
+        ("full", 0, Draws(3)),
+        ("off", 1, Draws(3, seed=7)),
+        ("topk:5", 2, Draws(3, stimulus=2)),
+        ("local:0.5", 0, Draws(3, coupled=True)),
+    ],
+)
+def test_it_equals_evaluate(source, scope, action, draws):
+    side = source.side
+    env = source.make(type(side)(side.params, side.regions, scope))
+    quick = run_constant(env, action, draws, lambda: None)
+    slow = evaluate(env, lambda x: action, against_P0=True, selectivity=True, **draws.options)
+    for name in slow.frame:
+        if name not in LEFT_OUT:
+            np.testing.assert_array_equal(quick.frame[name], slow.frame[name], name)
+    for name in slow.traces:
+        np.testing.assert_array_equal(quick.traces[name], slow.traces[name], name)
+    np.testing.assert_array_equal(quick.scars, slow.scars)
+
+
+def test_a_run_refuses_what_it_would_not_do_right(source):
+    env = source.make(source.side)
+    env.reset(seed=0)
+    with pytest.raises(ValueError, match="schedule='external'"):
+        env.run(0, 5)
+    other = env.like(2, schedule="external")
+    with pytest.raises(ValueError, match="call reset"):
+        other.run(0, 5)
+
+
+def test_the_film_is_of_the_episode_whose_curves_are_shown(source):
+    draws = Draws(4, seed=3, shown=2)
+    found = answer(source, source.side, draws, lambda: None)
+    film = film_of(source, source.side, draws, lambda: None)
+    n = source.graph.n
+    active = np.unpackbits(film.arrays["active"], axis=1, count=n, bitorder="little")
+    np.testing.assert_array_equal(active.sum(axis=1), found.result.traces["reach"][2])
+    inside = active[:, source.graph.sensitive].sum(axis=1)
+    np.testing.assert_array_equal(inside, found.result.traces["sensitive_mass"][2])
+    assert film.every == 1
+    mass = film.arrays["H"].sum(axis=1, dtype=np.float64)
+    np.testing.assert_allclose(mass, found.result.traces["scar_mass"][2], rtol=1e-4)
+    assert film.stimulus == found.result.frame["stimulus"][2]
+    regions = source.regions(source.side.regions)
+    live = np.unique(regions[source.graph.sensitive])
+    np.testing.assert_array_equal(live[film.arrays["region"][source.graph.sensitive]],
+                                  regions[source.graph.sensitive])  # fmt: skip
+
+
+def test_a_film_of_many_regions_tells_their_fields_less_often(source, monkeypatch):
+    monkeypatch.setattr("rapo.lab.film.MOST_FIELDS", 600)
+    whole = film_of(source, source.side, Draws(4), lambda: None)
+    monkeypatch.undo()
+    each = film_of(source, source.side, Draws(4), lambda: None)
+    assert whole.every > 1
+    np.testing.assert_array_equal(
+        whole.arrays["H"],
+        each.arrays["H"][whole.every - 1 :: whole.every][: len(whole.arrays["H"])],
+    )
+
+
+def test_constants_do_not_move_the_twin_under_p0(source):
+    """It is kept from one constant to the next, so it must not depend on them."""
+    other = replace(source.side, params=replace(source.side.params, psi_min=0.4))
+    draws = Draws(3, seed=11)
+    one, two = (answer(source, side, draws, lambda: None).result for side in (source.side, other))
+    assert (one.frame["OddsRatio"] != two.frame["OddsRatio"]).any()
+    np.testing.assert_array_equal(one.frame["P0Return"], two.frame["P0Return"])
+    again = run_constant(source.make(other), 0, draws, lambda: None)  # its own twin
+    np.testing.assert_array_equal(two.frame["SM_vs_P0"], again.frame["SM_vs_P0"])
