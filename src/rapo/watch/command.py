@@ -42,18 +42,18 @@ def watch_from_words(
     count = len(frame_steps(spans, every))
     with Progress(console=console, transient=True) as progress:
         task = progress.add_task("exposure, washout, replay", total=2 * sum(spans))
-        pair: list[Recording] = [
+        left, right = (
             record(
                 env, policy, deformed=deformed, seed=episode, stimulus=stimulus, horizons=spans,
                 every=every, tick=lambda done: progress.advance(task, done),
             )
             for deformed in (False, True)
-        ]  # fmt: skip
+        )  # fmt: skip
         progress.remove_task(task)
         drawing = progress.add_task(f"{count} frames", total=count)
-        width = size or (WIDTH if isinstance(pair[0].view, GraphView) else PLATFORM_WIDTH)
+        width = size or (WIDTH if isinstance(left.view, GraphView) else PLATFORM_WIDTH)
         film(
-            *pair, out, fps=fps, size=width, force=force,
+            left, right, out, fps=fps, size=width, force=force,
             tick=lambda done: progress.advance(drawing, done),
         )  # fmt: skip
     seconds = durations(count, fps).sum() / 1000
@@ -61,7 +61,7 @@ def watch_from_words(
         f"wrote {out}: {count} frames, {seconds:.1f} s, {out.stat().st_size / 1e6:.1f} MB",
         highlight=False,
     )
-    told = ", ".join(f"{recording.name} {_returned(recording):.2f}" for recording in pair)
+    told = ", ".join(f"{recording.name} {_returned(recording):.2f}" for recording in (left, right))
     console.print(f"Sensitive mass of Replay over Exposure: {told}", highlight=False)
 
 

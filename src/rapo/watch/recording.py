@@ -213,7 +213,7 @@ class _GraphNotes:
 
     def __init__(self, stage: VectorStage, deformed: bool) -> None:
         self.stage, self.deformed = stage, deformed
-        self.count = np.zeros(stage.graph.n, np.float32)  # type: ignore[union-attr]
+        self.count = np.zeros(stage.env.engine.graph.n, np.float32)
         self.active: list[Array] = []
         self.recent: list[Array] = []
         self.H: list[Array] = []

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from rapo.cascade.setting import DECAY, REPLAY
 from rapo.core.validate import whole_number
-from rapo.envs.canvas import Canvas, Pixels
+from rapo.envs.blit import Blit, Pixels
 from rapo.envs.render import ACTIVE, SCAR, SENSITIVE
 from rapo.rsd.plots import smoothed
 from rapo.watch.panels import EMBER, FULL, LAND, PAPER, Box, GraphPanel, PicturePanel
@@ -81,8 +81,9 @@ class Scene:
             series = np.stack([getattr(recording, words) for recording in self.recordings])
             self._curves.append(Curves(figure.add_axes(box), series, left.spans, words))
             moving += self._curves[-1].moving
-        self._canvas = Canvas(figure, moving)
+        self._canvas = Blit(figure, moving)
         self._settle()
+        self.colours = np.unique(np.concatenate([p.colours for p in self._panels]), axis=0)
 
     def __len__(self) -> int:
         return len(self.steps)

@@ -64,15 +64,14 @@ class Subject:
             raise ValueError(
                 f"give either --graph {self.graph} or --nodes and --graph-seed, not both"
             )
-        of_graphs = {
-            "--nodes": self.nodes, "--graph-seed": self.graph_seed, "--graph": self.graph,
-        }  # fmt: skip
-        of_platforms = {"--platform-seed": self.platform_seed}
-        idle, whose = of_graphs, "graphs"
-        if self.env == GRAPH_ENV:
-            idle, whose = of_platforms, "platforms"
-        for name, value in idle.items():
-            if value is not None:
+        on_graph = self.env == GRAPH_ENV
+        for name, value, whose in (
+            ("--nodes", self.nodes, "graphs"),
+            ("--graph-seed", self.graph_seed, "graphs"),
+            ("--graph", self.graph, "graphs"),
+            ("--platform-seed", self.platform_seed, "platforms"),
+        ):
+            if value is not None and on_graph != (whose == "graphs"):
                 raise ValueError(f"{name} {value} is for {whose}, not for --env {self.env}")
 
     def _made(self, domain: Domain) -> EpisodesVectorEnv:
