@@ -170,7 +170,9 @@ class Cells extends Shapes {
     pen.font = "11px system-ui, sans-serif";
     if (scene.line !== undefined) {
       const [, y] = this.picture.at(0, scene.line);
-      pen.fillText("damage above", 8, y - 5);
+      pen.textAlign = "right";
+      pen.fillText("damage above (hidden)", this.picture.width - 8, y - 5);
+      pen.textAlign = "left";
       pen.strokeStyle = colours.sensitive;
       pen.setLineDash([6, 4]);
       pen.beginPath();
