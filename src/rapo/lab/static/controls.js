@@ -75,9 +75,8 @@ export class Controls {
       const value = (i) => Number((log ? low * (high / low) ** (i / GRID) : low + (high - low) * i / GRID).toPrecision(3));
       slide.addEventListener("input", () => { box_.value = value(Number(slide.value)); this.read(name, Number(box_.value)); });
       box_.addEventListener("input", () => {
-        if (box_.value === "") return;
-        slide.value = place(Number(box_.value));
-        this.read(name, Number(box_.value));
+        if (box_.value !== "") slide.value = place(Number(box_.value));
+        this.read(name, count(box_));
       });
       const parts = [slide, box_];
       if (name === "tau") {
