@@ -467,6 +467,15 @@ def suite(context: typer.Context) -> None:
 
 
 @app.command(add_help_option=False, context_settings=_PASSED_ON)
+def watch(context: typer.Context) -> None:
+    """A film of replay under P0 and under RAPO, side by side: GIF or MP4."""
+    from rapo.watch.cli import app as commands
+
+    with _stoppable("nothing was written"):
+        raise typer.Exit(commands(context.args, prog_name="rapo watch", standalone_mode=False) or 0)
+
+
+@app.command(add_help_option=False, context_settings=_PASSED_ON)
 def lab(context: typer.Context) -> None:
     """A page on this machine that answers while constants are moved."""
     from rapo.lab.command import app as commands

@@ -34,20 +34,8 @@ def evaluate_checkpoint(
         expected: the nodes and graph_seed that the caller expects.
         options: of `rapo.rsd.evaluate`.
     """
-    content, config = load_run(path)
+    content, config = run_of_graph(path, graph_hash, expected)
     policy = policy_of(content)
-    if graph_hash is not None and graph_hash != config.network.hash:
-        raise ValueError(
-            f"{path} was trained on graph {config.network.hash}, got graph {graph_hash}; leave "
-            "--nodes, --graph-seed and --graph out to evaluate it on its own"
-        )
-    for name, value in (expected or {}).items():
-        if config.graph is not None or getattr(config, name) != value:
-            trained = config.graph or f"{config.nodes} nodes, graph_seed {config.graph_seed}"
-            raise ValueError(
-                f"{path} was trained on {trained}, got {name} {value}; leave --nodes, --graph-seed "
-                "and --graph out to evaluate it on its own"
-            )
     row = method_named(config.method if method is None else method)
     if options.get("off_at_replay") and row.name == "RAPO":
         row = method_named("off@rep")
@@ -64,6 +52,32 @@ def evaluate_checkpoint(
             "transitions_per_step": policy.transitions_per_step,
         }
     return result
+
+
+def run_of_graph(
+    path: Path | str, graph_hash: str | None = None, expected: Mapping[str, int] | None = None
+) -> tuple[dict[str, Any], TrainConfig]:
+    """A checkpoint's content and config, if it was trained on the graph that the caller expects.
+
+    Args:
+        path: `RUN/checkpoint.pt`.
+        graph_hash: of the graph; None for whichever it is.
+        expected: nodes and graph_seed of a generated one.
+    """
+    content, config = load_run(path)
+    if graph_hash is not None and graph_hash != config.network.hash:
+        raise ValueError(
+            f"{path} was trained on graph {config.network.hash}, got graph {graph_hash}; leave "
+            "--nodes, --graph-seed and --graph out to evaluate it on its own"
+        )
+    for name, value in (expected or {}).items():
+        if config.graph is not None or getattr(config, name) != value:
+            trained = config.graph or f"{config.nodes} nodes, graph_seed {config.graph_seed}"
+            raise ValueError(
+                f"{path} was trained on {trained}, got {name} {value}; leave --nodes, --graph-seed "
+                "and --graph out to evaluate it on its own"
+            )
+    return content, config
 
 
 def shielded(

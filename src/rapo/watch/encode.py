@@ -11,11 +11,11 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from rapo.envs.canvas import Pixels
+from rapo.envs.blit import Pixels
 from rapo.watch.palette import Palette
 
 SUFFIXES = (".gif", ".mp4")
-SAMPLES = 12
+SAMPLES = 8
 """Frames whose colours make up the palette."""
 HELD = 1.5
 """Seconds for which the last frame stays."""
@@ -31,6 +31,8 @@ class Frames(Protocol):
 
     shape: tuple[int, int]
     """Height and width."""
+    colours: Pixels
+    """(k, 3) colours that a GIF has to keep: small grounds that few of the frames have."""
 
     def __len__(self) -> int:
         """How many."""
@@ -53,6 +55,9 @@ def checked_path(path: Path | str, *, force: bool) -> Path:
         raise ValueError(f"a film is written to {' or '.join(SUFFIXES)}, got {path}")
     if path.is_dir():
         raise FileExistsError(f"{path} is a folder; choose another --out")
+    folder = next(parent for parent in path.absolute().parents if parent.exists())
+    if not folder.is_dir() or not os.access(folder, os.W_OK):
+        raise FileNotFoundError(f"{path} cannot be written: {folder} is no folder to write in")
     if path.exists() and not force:
         raise FileExistsError(f"{path} exists; choose another --out or pass --force")
     if path.suffix.lower() == ".mp4":
@@ -95,7 +100,7 @@ def _write_gif(frames: Frames, path: Path, fps: int, tick: Callable[[int], objec
             f"{count} frames of {frames.shape[1]} x {frames.shape[0]} are too many for a GIF; "
             "choose a larger --every, a smaller --size, or .mp4"
         )
-    palette = Palette([frames.frame(i) for i in _spread(count)])
+    palette = Palette([frames.frame(i) for i in _spread(count)], frames.colours)
 
     def reduced() -> Iterator[Any]:
         for number in range(count):
@@ -111,7 +116,7 @@ def _write_gif(frames: Frames, path: Path, fps: int, tick: Callable[[int], objec
 
 def _spread(count: int) -> Sequence[int]:
     """Numbers of at most `SAMPLES` frames, from the first to the last."""
-    return np.unique(np.linspace(0, count - 1, SAMPLES).astype(int)).tolist()  # type: ignore[no-any-return]
+    return sorted(set(np.linspace(0, count - 1, SAMPLES).astype(int).tolist()))
 
 
 def _write_mp4(frames: Frames, path: Path, fps: int, tick: Callable[[int], object]) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from rapo.envs.canvas import Pixels
+from rapo.envs.blit import Pixels
 
 COLOURS = 250
 """Of a GIF; one of 256 must stay free for what does not change between frames."""
@@ -26,18 +26,21 @@ class Palette:
 
     Args:
         samples: pictures (H, W, 3).
+        kept: (k, 3) colours that are among them anyway, at most 100.
     """
 
-    def __init__(self, samples: Sequence[Pixels]) -> None:
+    def __init__(self, samples: Sequence[Pixels], kept: Pixels) -> None:
         from PIL import Image
 
         packed, count = np.unique(np.concatenate([_packed(s) for s in samples]), return_counts=True)
         ranked = packed[np.lexsort((packed, -count))]
+        ranked = ranked[~np.isin(ranked, _packed(kept))]
         exact, rest = _unpacked(ranked[:COMMON]), _unpacked(ranked[COMMON:])
-        if len(rest) > COLOURS - COMMON:
-            cut = Image.fromarray(rest[None]).quantize(COLOURS - COMMON, Image.Quantize.MEDIANCUT)
-            rest = np.array(cut.getpalette(), np.uint8).reshape(-1, 3)[: COLOURS - COMMON]
-        self.colours = np.concatenate([exact, rest])
+        room = COLOURS - COMMON - len(kept)
+        if len(rest) > room:
+            cut = Image.fromarray(rest[None]).quantize(room, Image.Quantize.MEDIANCUT)
+            rest = np.array(cut.getpalette(), np.uint8).reshape(-1, 3)[:room]
+        self.colours = np.concatenate([kept, exact, rest])
         """(C, 3)."""
         self._known = np.full(1 << 24, UNKNOWN, np.uint8)  # by colour, filled as colours come up
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from rapo.envs.canvas import Pixels
+from rapo.envs.blit import Pixels
 from rapo.envs.render import ACTIVE, QUIET, SCAR, SENSITIVE, node_size
 from rapo.watch.recording import GraphView, PlatformView
 
@@ -17,8 +17,8 @@ Box = tuple[float, float, float, float]
 PAPER = "#FFFFFF"
 LAND = "#E4F0F8"
 """Ground of V_sens where there is no scar."""
-EMBER = "#8A4B00"
-"""Rim of an active node."""
+EMBER, FADING = "#8A4B00", "#F0C878"
+"""Rim of an active node, and a node that was active since the frame before."""
 FULL = 0.72
 """How far the ground turns into the colour of a scar, at its fullest."""
 LEVELS = 24
@@ -48,10 +48,17 @@ class GraphPanel:
         ax.set(xlim=seen, ylim=seen, aspect="equal")
         self._draw_land()
         self._draw_network()
-        style: dict[str, Any] = {"c": ACTIVE, "zorder": 5}
-        self._glow = ax.scatter([], [], s=5.5 * self._size, linewidths=0, alpha=0.28, **style)
-        self._lit = ax.scatter([], [], linewidths=0.9, edgecolors=EMBER, **style)
-        self.moving = [self._glow, self._lit]
+        size = self._size
+        self._fading = ax.scatter([], [], c=FADING, linewidths=0, zorder=5)
+        self._glow = ax.scatter([], [], s=6 * size, c=ACTIVE, linewidths=0, alpha=0.3, zorder=6)
+        self._lit = ax.scatter(
+            [], [], s=1.3 * size, c=ACTIVE, linewidths=0.9, edgecolors=EMBER, zorder=7
+        )
+        self.moving = [self._fading, self._glow, self._lit]
+        share = FULL * np.linspace(0, 1, LEVELS + 1)[:, None] ** 0.8
+        self._shift = share * (_colour(SCAR) - _colour(LAND))
+        self.colours = np.rint(_colour(LAND) + self._shift).astype(np.uint8)
+        """(LEVELS + 1, 3) what the ground can turn into."""
 
     def ground(self, colour: str) -> None:
         """Give the ground of V_sens another colour."""
@@ -80,17 +87,17 @@ class GraphPanel:
         self._region = self._view.regions[node]
         self._still = still[rows, columns]
         self._bare = bare[rows, columns, None]
-        share = FULL * np.linspace(0, 1, LEVELS + 1)[:, None] ** 0.8
-        self._shift = share * (_colour(SCAR) - _colour(LAND))
 
     def show(self, frame: int) -> None:
         """Put a frame into the artists."""
         view = self._view
-        self._glow.set_offsets(view.graph.positions[view.active[frame]])
-        share = view.recent[frame]
-        lit = np.flatnonzero(share)
-        self._lit.set_offsets(view.graph.positions[lit])
-        self._lit.set_sizes(self._size * (0.35 + 1.25 * np.sqrt(share[lit])))
+        active, share = view.active[frame], view.recent[frame]
+        here = view.graph.positions[active]
+        self._glow.set_offsets(here)
+        self._lit.set_offsets(here)
+        past = np.flatnonzero((share > 0) & ~active)
+        self._fading.set_offsets(view.graph.positions[past])
+        self._fading.set_sizes(self._size * (0.4 + 0.9 * np.sqrt(share[past])))
         self._level = np.rint(view.scar[frame] * LEVELS).astype(np.intp)
 
     def paint(self, pixels: Pixels) -> None:
@@ -107,15 +114,17 @@ class GraphPanel:
     def _draw_land(self) -> None:
         """The ground of V_sens: what is near its nodes and nearer to no other, borders softened."""
         from matplotlib.patches import PathPatch
-        from scipy.ndimage import gaussian_filter
+        from scipy.ndimage import binary_fill_holes, gaussian_filter
         from scipy.spatial import cKDTree
 
         graph = self._view.graph
         middle = np.linspace(-MARGIN, 1 + MARGIN, 2 * MESH + 1)[1::2]
         cells = np.stack(np.meshgrid(middle, middle), axis=-1).reshape(-1, 2)
         far, nearest = cKDTree(graph.positions).query(cells)
-        inside = graph.sensitive[nearest] & (far < 0.9 / np.sqrt(graph.n))
-        soft = gaussian_filter(inside.reshape(MESH, MESH).astype(float), 0.006 * MESH)
+        near = (far < 0.9 / np.sqrt(graph.n)).reshape(MESH, MESH)
+        inside = graph.sensitive[nearest].reshape(MESH, MESH) & near
+        inside |= binary_fill_holes(inside) & ~near  # gaps that belong to nobody
+        soft = gaussian_filter(inside.astype(float), min(2.4, 38 / np.sqrt(graph.n)))
         filled = self._ax.contourf(middle, middle, soft, levels=[0.5, 2])
         self._land = PathPatch(filled.get_paths()[0], facecolor=LAND, linewidth=0, zorder=1)
         filled.remove()
@@ -151,6 +160,9 @@ class PicturePanel:
         box: where.
         view: what.
     """
+
+    colours = np.zeros((0, 3), np.uint8)
+    """None that a GIF has to keep."""
 
     def __init__(self, figure: Any, box: Box, view: PlatformView) -> None:
         self._view = view

@@ -22,6 +22,8 @@ from rapo.rsd.stage import checked_stimuli
 
 Array = npt.NDArray[Any]
 Spans = tuple[int, int, int]
+HEADINGS = ("P₀: stationary", "RAPO: deformed")
+"""Of a recording under `P0`, and under the deformed kernel."""
 
 
 @dataclass(frozen=True)
@@ -141,7 +143,7 @@ def record(
         env: a `GraphDiffusionVectorEnv` or `PlatformVectorEnv`; it is not touched.
         policy: see `rapo.rsd.evaluate`.
         deformed: False for the `P0` twin.
-        name: heading; default RAPO or P0.
+        name: heading; default that of the kernel.
         seed: of the episode.
         stimulus: 1-based; default drawn.
         horizons: steps of the phases; default the environment's.
@@ -171,7 +173,7 @@ def record(
             counts.append((info["reach"][0], info["sensitive_mass"][0]))
             notes.note(len(counts) in shown)
     reach, sensitive = np.array(counts, float).T
-    heading = ("RAPO" if deformed else "P0") if name is None else name
+    heading = HEADINGS[deformed] if name is None else name
     return Recording(heading, spans, every, reach, sensitive, notes.view(every))
 
 
@@ -211,7 +213,7 @@ class _GraphNotes:
 
     def __init__(self, stage: VectorStage, deformed: bool) -> None:
         self.stage, self.deformed = stage, deformed
-        self.count = np.zeros(stage.graph.n, np.float32)  # type: ignore[union-attr]
+        self.count = np.zeros(stage.env.engine.graph.n, np.float32)
         self.active: list[Array] = []
         self.recent: list[Array] = []
         self.H: list[Array] = []

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from rapo.cascade.setting import DECAY, REPLAY
 from rapo.core.validate import whole_number
-from rapo.envs.canvas import Canvas, Pixels
+from rapo.envs.blit import Blit, Pixels
 from rapo.envs.render import ACTIVE, SCAR, SENSITIVE
 from rapo.rsd.plots import smoothed
 from rapo.watch.panels import EMBER, FULL, LAND, PAPER, Box, GraphPanel, PicturePanel
@@ -31,6 +31,13 @@ SMOOTH = 10
 """Steps of the moving mean of the curves."""
 
 
+def checked_size(size: int) -> int:
+    """A width in pixels, if it is even: an .mp4 cannot have another."""
+    if whole_number("size", size, SMALLEST, LARGEST) % 2:
+        raise ValueError(f"size must be an even number of pixels, got {size}")
+    return size
+
+
 class Scene:
     """Frames of two recordings; the figure is built once and its artists updated.
 
@@ -48,8 +55,7 @@ class Scene:
                 f"the recordings must share phases and frames, got {left.spans} every {left.every} "
                 f"and {right.spans} every {right.every}"
             )
-        if whole_number("size", size, SMALLEST, LARGEST) % 2:
-            raise ValueError(f"size must be an even number of pixels, got {size}")
+        size = checked_size(size)
         self.recordings = (left, right)
         self.steps = frame_steps(left.spans, left.every)
         panel = self._panel_height()
@@ -75,8 +81,9 @@ class Scene:
             series = np.stack([getattr(recording, words) for recording in self.recordings])
             self._curves.append(Curves(figure.add_axes(box), series, left.spans, words))
             moving += self._curves[-1].moving
-        self._canvas = Canvas(figure, moving)
+        self._canvas = Blit(figure, moving)
         self._settle()
+        self.colours = np.unique(np.concatenate([p.colours for p in self._panels]), axis=0)
 
     def __len__(self) -> int:
         return len(self.steps)
