@@ -119,9 +119,11 @@ export class Controls {
     from.setAttribute("aria-label", "File of the policy");
     policy.addEventListener("change", () => {
       from.hidden = policy.value !== "file";
-      if (policy.value !== "file") this.read("policy", policy.value); else from.focus();
+      if (policy.value === "file") from.focus();
+      const word = policy.value === "file" ? from.value.trim() : policy.value;
+      if (word) this.read("policy", word);   // a path from before is taken at once
     });
-    from.addEventListener("change", () => from.value.trim() && this.read("policy", from.value));
+    from.addEventListener("change", () => from.value.trim() && this.read("policy", from.value.trim()));
     this.add(box, "policy", "Policy", [policy, from], undefined, "a constant action, a checkpoint of rapo train, a model of Stable-Baselines3");
     this.fields.policy.set = (word) => {
       const known = [...policy.options].some((o) => o.value === word && word !== "file");
