@@ -43,7 +43,7 @@ def rows():
                 None if math.isnan(row[key]) else row[key] for key in ("mean", "low", "high")
             )
             for name, side in zip("ab", (a, b), strict=True)
-            for row in answer(source, side, draws, lambda: None).rows()
+            for row in answer(source, side, draws, lambda: None).rows
         }
 
     return found

@@ -164,7 +164,7 @@ class Desk:
 def _told(found: Answer, draws: Draws) -> dict[str, Any]:
     result = found.result
     return {
-        "rows": found.rows(),
+        "rows": found.rows,
         "point": found.point,
         "regions": found.regions,
         "heavy": result.heavy_tailed,

@@ -41,9 +41,9 @@ def as_python(source: Source, sides: Sequence[Side], draws: Draws) -> str:
         constants = ", ".join(f"{n}={v!r}" for n, v in side.params.to_dict().items())
         arguments = [
             *made,
-            *([f'regions="{side.regions}"'] if side.regions else []),
-            f'deformation="{side.scope}"',
-            *([f'observe="{found.observe}"'] if found.observe != "x" else []),
+            *([f"regions={side.regions!r}"] if side.regions else []),
+            f"deformation={side.scope!r}",
+            *([f"observe={found.observe!r}"] if found.observe != "x" else []),
             f"params=rapo.FieldParams({constants})",
         ]
         lines += ["", *found.code, "env = gymnasium.make("]

@@ -119,7 +119,7 @@ def _tell(found: Answer, title: str, episodes: int) -> None:
     table = Table(title=f"{title}; {episodes} episodes", box=box.SIMPLE_HEAD, title_justify="left")
     for head in ("", "mean", "95% interval", ""):
         table.add_column(head, justify="left" if not head else "right")
-    for row in found.rows():
+    for row in found.rows:
         span = f"{row['low']:.6g} to {row['high']:.6g}"
         how = "ratio of means" if row["pooled"] else ""
         table.add_row(row["name"].replace("_", "-"), f"{row['mean']:.6g}", span, how)
@@ -151,7 +151,7 @@ def serve(place: Place, words: dict[str, Any], port: int, *, open_browser: bool)
         if open_browser and _has_screen():
             webbrowser.open(address)
         config = uvicorn.Config(
-            made.app, log_level="critical", access_log=False, server_header=False, ws="none",
+            made.app, log_level="error", access_log=False, server_header=False, ws="none",
             lifespan="off", limit_concurrency=32, timeout_graceful_shutdown=1,
         )  # fmt: skip
         # Its terminal closed, it ends, also where a parent process ignores the signal; and no

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,8 @@ NAMES = {"full": "RAPO", "off": "P0", "topk": "top k", "local": "local"}
 def gif_of(source: Source, sides: tuple[Side, Side], draws: Draws, check: Check) -> bytes:
     """The film as bytes; B stands on the left, in the colours of the page.
 
-    On a platform Replay has the draws of Exposure, whatever the page has: so `record` films it.
+    Replay has the draws of Exposure, whatever is chosen on the page, as in every film of
+    `rapo watch`, which says so below its pictures.
 
     Args:
         source: where.
@@ -49,7 +51,7 @@ def _recording(source: Source, side: Side, draws: Draws, name: str, check: Check
             seed=draws.seed + draws.shown, stimulus=draws.stimulus or None, every=EVERY,
             tick=lambda _: check(),
         )  # fmt: skip
-    told = film_of(source, side, draws, check)
+    told = film_of(source, side, replace(draws, coupled=True), check)
     regions = source.regions(side.regions)
     T = sum(source.horizons)
     active = np.unpackbits(

@@ -37,11 +37,8 @@ class Answer:
     point: str
     """The operating point, in a sentence."""
     regions: int
-
-    def rows(self) -> list[dict[str, Any]]:
-        """Value and 95% interval of every metric, see `numbers_of`."""
-        found = numbers_of(self.result)
-        return [{"name": name, **_plain(found[name])} for name in ROWS]
+    rows: list[dict[str, Any]]
+    """Value and 95% interval of every metric, see `numbers_of`."""
 
     def curves(self, shown: int) -> dict[str, Any]:
         """(T,) float32 each: the mean over the episodes, and the shown episode."""
@@ -90,7 +87,9 @@ def answer(source: Source, side: Side, draws: Draws, check: Check) -> Answer:
             "policy",
             lambda: evaluate(env, actor, against_P0=True, selectivity=True, **draws.options),
         )
-    made = Answer(result, source.point(env), int(np.shape(env.engine.G)[1]))
+    numbers = numbers_of(result)
+    rows = [{"name": name, **_plain(numbers[name])} for name in ROWS]
+    made = Answer(result, source.point(env), int(np.shape(env.engine.G)[1]), rows)
     _keep(_RESULTS, key, made)
     return made
 

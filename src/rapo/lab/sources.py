@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 import warnings
 from collections import OrderedDict
 from itertools import count
@@ -185,6 +186,7 @@ class PlatformSource:
 
 Source = GraphSource | PlatformSource
 _KNOWN: OrderedDict[Any, Source] = OrderedDict()
+_LOCK = threading.Lock()
 
 
 def find_source(place: Place) -> Source:
@@ -196,12 +198,13 @@ def find_source(place: Place) -> Source:
     key: Any = place
     if place.kind == FILE:
         key = (place, *_stamp(place.path))
-    if key not in _KNOWN:
-        _KNOWN[key] = _made(place)
-        while len(_KNOWN) > _KEPT:
-            _KNOWN.popitem(last=False)
-    _KNOWN.move_to_end(key)
-    return _KNOWN[key]
+    with _LOCK:  # code is told while numbers are worked on
+        if key not in _KNOWN:
+            _KNOWN[key] = _made(place)
+            while len(_KNOWN) > _KEPT:
+                _KNOWN.popitem(last=False)
+        _KNOWN.move_to_end(key)
+        return _KNOWN[key]
 
 
 def _stamp(path: str) -> tuple[int, int]:

@@ -75,9 +75,8 @@ export class Controls {
       const value = (i) => Number((log ? low * (high / low) ** (i / GRID) : low + (high - low) * i / GRID).toPrecision(3));
       slide.addEventListener("input", () => { box_.value = value(Number(slide.value)); this.read(name, Number(box_.value)); });
       box_.addEventListener("input", () => {
-        if (box_.value === "") return;
-        slide.value = place(Number(box_.value));
-        this.read(name, Number(box_.value));
+        if (box_.value !== "") slide.value = place(Number(box_.value));
+        this.read(name, count(box_));
       });
       const parts = [slide, box_];
       if (name === "tau") {
@@ -120,9 +119,11 @@ export class Controls {
     from.setAttribute("aria-label", "File of the policy");
     policy.addEventListener("change", () => {
       from.hidden = policy.value !== "file";
-      if (policy.value !== "file") this.read("policy", policy.value); else from.focus();
+      if (policy.value === "file") from.focus();
+      const word = policy.value === "file" ? from.value.trim() : policy.value;
+      if (word) this.read("policy", word);   // a path from before is taken at once
     });
-    from.addEventListener("change", () => from.value.trim() && this.read("policy", from.value));
+    from.addEventListener("change", () => from.value.trim() && this.read("policy", from.value.trim()));
     this.add(box, "policy", "Policy", [policy, from], undefined, "a constant action, a checkpoint of rapo train, a model of Stable-Baselines3");
     this.fields.policy.set = (word) => {
       const known = [...policy.options].some((o) => o.value === word && word !== "file");

@@ -2,7 +2,7 @@
 
 import { colours, sharp } from "./palette.js";
 
-const SMOOTH = 10;   // steps of the moving mean of the shown episode
+const SMOOTH = 10;   // steps of the moving mean
 const LEFT = 34, BOTTOM = 4, TOP = 8;
 
 export class Curve {
@@ -18,7 +18,7 @@ export class Curve {
   show(arrays, spans) {
     this.spans = spans;
     this.data = Object.fromEntries(["b", "a"].map((side) => [side, {
-      mean: arrays[`${side}.${this.name}.mean`].data,
+      mean: smoothed(arrays[`${side}.${this.name}.mean`].data, spans),
       shown: smoothed(arrays[`${side}.${this.name}.shown`].data, spans),
     }]));
     this.layout();

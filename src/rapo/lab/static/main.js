@@ -106,8 +106,8 @@ async function run() {
   const own = choice.b !== null;
   $("#point").textContent = own ? `A: ${told.sides[0].point} B: ${told.sides[1].point}` : told.sides[0].point;
   $("#how").textContent = told.sides[0].heavy
-    ? "Cascades vary much between episodes: ratios are those of means, with a bootstrap over episodes. Intervals are of 95%."
-    : "Means over episodes with 95% intervals.";
+    ? "Cascades vary much between episodes: ratios are those of means, with a bootstrap over episodes. Intervals are of 95%, curves moving means of 10 steps."
+    : "Means over episodes with 95% intervals; curves are moving means of 10 steps, thin ones of the episode that is filmed.";
   $("#name-a").textContent = scopeName(choice.a.scope);
   $("#name-b").textContent = own ? scopeName(choice.b.scope) : "P0";
   counts = told.arrays;

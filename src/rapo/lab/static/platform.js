@@ -164,13 +164,17 @@ class Cells extends Shapes {
     const { scene } = this.picture;
     pen.fillStyle = colours.line;
     for (let c = 0; c < free.length; c++) if (!free[c]) this.cell(pen, c);
-    pen.fillStyle = colours.land;
+    pen.fillStyle = colours.sensitive;
+    pen.globalAlpha = 0.35;
     for (let i = 0; i < this.count; i++) if (this.harmful[i]) this.members[i].forEach((c) => this.cell(pen, c));
+    pen.globalAlpha = 1;
     pen.fillStyle = colours.quiet;
     pen.font = "11px system-ui, sans-serif";
     if (scene.line !== undefined) {
       const [, y] = this.picture.at(0, scene.line);
-      pen.fillText("damage above", 8, y - 5);
+      pen.textAlign = "right";
+      pen.fillText("damage above (hidden)", this.picture.width - 8, y - 5);
+      pen.textAlign = "left";
       pen.strokeStyle = colours.sensitive;
       pen.setLineDash([6, 4]);
       pen.beginPath();

@@ -13,7 +13,7 @@ const NAMES = {
 };
 const PLAIN = new Set(["ReplayReturn", "ScarMass"]);   // no ratios: drawn on no axis
 const SVG = "http://www.w3.org/2000/svg";
-const WIDTH = 74, MOST = 1.3;
+const WIDTH = 66, MOST = 1.3;
 
 // sides: [{rows: [{name, mean, low, high, pooled}]}] of A and B.
 export function fill(body, sides) {
