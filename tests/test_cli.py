@@ -119,7 +119,7 @@ def here(monkeypatch, capsys, *words):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ("train", "Missing argument"),
+        ("train", "give a method such as RAPO, or --config"),
         ("train HERO", "no method is called 'HERO'; known are GE, SS"),
         ("train off@rep", "off@rep is an evaluation of a trained RAPO"),
         ("train RAPO --nodes 5", "nodes must be a whole number >= 10, got 5"),
