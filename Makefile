@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 export OMP_NUM_THREADS := 1
 export OPENBLAS_NUM_THREADS := 1
 
-.PHONY: demo smoke test lint docs dist format bench chaos clean
+.PHONY: demo smoke check test slow lint docs dist format bench mutants chaos clean
 .DEFAULT_GOAL := test
 
 $(VENV)/.installed: pyproject.toml constraints.txt
@@ -27,8 +27,16 @@ smoke: $(VENV)/.installed ## every study of the paper on one small graph
 	rm -rf demo/all
 	$(BIN)/rapo reproduce all --preset smoke --out demo/all
 
+check: lint ## the quick loop: style, types, imports, and the tests that are not slow
+	$(BIN)/python -m pytest -n 2 -m "not slow"
+
 test: $(VENV)/.installed ## the whole test suite
 	$(BIN)/python -m pytest -n 2
+
+slow: $(VENV)/.installed ## measure every test, and list in tests/slow.txt those that check leaves out
+	rm -f .pytest_cache/times.jsonl
+	PYTHONPATH=tests/fixtures $(BIN)/python -m pytest -n 2 -p measured
+	$(BIN)/python tests/fixtures/measured.py
 
 lint: $(VENV)/.installed ## style, types and the direction of imports
 	$(BIN)/ruff check .
@@ -51,6 +59,9 @@ format: $(VENV)/.installed
 
 bench: $(VENV)/.bench ## figures against peers, interleaved, one thread
 	NUMBA_NUM_THREADS=1 $(BIN)/python -m benchmarks
+
+mutants: $(VENV)/.installed ## one wrong operator, number or condition at a time: do the tests notice? (hours)
+	$(BIN)/python -m benchmarks mutants --strict
 
 chaos: $(VENV)/.installed ## kill -9, lost replicas, restarted databases, hostile requests: 1,000 rounds
 	$(BIN)/python -m chaos

@@ -21,7 +21,7 @@ from benchmarks.effort import Effort
 from benchmarks.table import Row, render
 
 _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
-_HOURS = ("sb3_match", "suite_agents")
+_HOURS = ("mutants", "sb3_match", "suite_agents")
 """Topics that take hours: run when they are named."""
 _NARROWEST = 132
 """Columns of a table that is written to a file or a narrow terminal; less folds every cell."""

@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 import os
-import sys
-from pathlib import Path
 
 import pytest
+from measured import slow_tests
 
 from rapo.cascade.generate import generate
 from rapo.cascade.graph import Graph
 from rapo.cascade.setting import Setting
 
-sys.path.insert(0, str(Path(__file__).parent / "fixtures"))  # environments that Gymnasium imports
 os.environ.setdefault("RAPO_QUIET", "1")  # tests read stderr line by line
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark what `make slow` found to be slow."""
+    slow = slow_tests()
+    for item in items:
+        name = item.nodeid.partition("[")[0]
+        if name in slow or name.partition("::")[0] in slow:
+            item.add_marker(pytest.mark.slow)
 
 
 @pytest.fixture(scope="session")

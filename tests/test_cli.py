@@ -4,11 +4,11 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from concurrent.futures import BrokenExecutor
 
 import pandas as pd
 import pytest
+from waiting import until
 
 from rapo import cli
 from rapo.experiments import train_command
@@ -119,7 +119,7 @@ def here(monkeypatch, capsys, *words):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ("train", "Missing argument"),
+        ("train", "give a method such as RAPO, or --config"),
         ("train HERO", "no method is called 'HERO'; known are GE, SS"),
         ("train off@rep", "off@rep is an evaluation of a trained RAPO"),
         ("train RAPO --nodes 5", "nodes must be a whole number >= 10, got 5"),
@@ -178,13 +178,6 @@ def test_what_goes_wrong_around_a_command_is_one_line_too(error, message, monkey
     assert message in told and len(told.strip().splitlines()) == 1
 
 
-def until(condition, process, seconds=120):
-    patience = time.monotonic() + seconds
-    while not condition():
-        assert process.poll() is None and time.monotonic() < patience
-        time.sleep(0.02)
-
-
 def stopped(folder, condition, *args):
     """A command that is ended by Ctrl-C, which a terminal sends to all its processes."""
     process = subprocess.Popen(
@@ -194,9 +187,9 @@ def stopped(folder, condition, *args):
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )  # fmt: skip
     try:
-        until(condition, process)
+        until(condition, lambda: process.poll() is None)
         os.killpg(process.pid, signal.SIGINT)
-        return process.communicate(timeout=60)[1], process.returncode
+        return process.communicate()[1], process.returncode
     finally:
         if process.poll() is None:
             os.killpg(process.pid, signal.SIGKILL)

@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from waiting import until
 
 from rapo.agents import train as train_module
 from rapo.agents.agent import load_agent
@@ -179,13 +180,17 @@ def test_a_finished_run_goes_on_to_more_steps_as_if_it_had_been_asked_for_them(t
 
 
 SCRIPT = """
-import json, sys, time
+import json, signal, sys, time
 from pathlib import Path
 from rapo.agents import train
 from rapo.agents.train_config import TrainConfig
 train.SAVE_EVERY = 2
 made = TrainConfig.from_dict(json.loads(sys.argv[1]))
-train.train(made, Path(sys.argv[2]), report=lambda steps, told: time.sleep(0.1))
+
+def report(steps, told):  # it waits to be killed half way, if it was not before
+    time.sleep(0.1) if steps < made.steps // 2 else signal.pause()
+
+train.train(made, Path(sys.argv[2]), report=report)
 """
 
 
@@ -195,10 +200,7 @@ def test_a_killed_process_is_resumed_to_the_same_weights(tmp_path, method, confi
     out = tmp_path / "killed"
     process = subprocess.Popen([sys.executable, "-c", SCRIPT, json.dumps(made.to_dict()), str(out)])
     try:
-        patience = time.monotonic() + 120
-        while not (out / "checkpoint.pt").exists():
-            assert process.poll() is None and time.monotonic() < patience
-            time.sleep(0.005)
+        until((out / "checkpoint.pt").exists, lambda: process.poll() is None)
         with pytest.raises(ValueError, match="in use by another training run"):
             train(made, out, resume=True)
         time.sleep(random.uniform(0, 0.8))

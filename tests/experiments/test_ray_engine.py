@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from waiting import until
 
 from rapo.agents.checkpoint import load_checkpoint
 from rapo.agents.config import PPOConfig
@@ -22,7 +23,6 @@ SHORT = Setting.default().replace(horizons=(60, 20, 60), delay=10)
 TINY = PPOConfig(envs=4, rollout=256, minibatch=64, epochs=1, hidden=16)
 UPDATES = 80
 """Of the training that is cut: long enough to be killed between its checkpoint and its end."""
-TIMEOUT = 60
 
 
 def config(method, updates=2, **changes):
@@ -38,27 +38,6 @@ def goals():
         Evaluate(rapo, "off@rep", episodes=3),
         Evaluate(ge, "GE", episodes=3),
     ]
-
-
-def until(condition, seconds=TIMEOUT):
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end, "waited in vain"
-        time.sleep(0.01)
-
-
-def bounded(function, seconds=TIMEOUT):
-    """What a function gives or raises; a hang is an error."""
-    future = Future()
-
-    def run():
-        try:
-            future.set_result(function())
-        except BaseException as error:
-            future.set_exception(error)
-
-    threading.Thread(target=run, daemon=True).start()
-    return future.result(timeout=seconds)
 
 
 @pytest.fixture
@@ -116,10 +95,10 @@ def run_while_a_node_dies(cluster, root):
             run_tasks(goals(), root, engine, watch=watch)
 
     try:
-        bounded(run)
+        run()
     finally:
         go.touch()
-    assert unfinished.result(timeout=1), "the training was over before its node died"
+    assert unfinished.result(), "the training was over before its node died"
     return events
 
 
@@ -143,33 +122,40 @@ def test_a_cluster_that_loses_a_node_gives_the_local_results(
     assert ray.is_initialized()  # a cluster that was there before stays
 
     # the engine counts the nodes that are left
-    until(lambda: ray.cluster_resources().get("CPU") == 1, 20)
+    until(lambda: ray.cluster_resources().get("CPU") == 1)
     engine = RayEngine(ray)
     engine.slots = 2
-    assert engine.collect([ray.put(None)], timeout=5)[0][1] is None
+    held = ray.put(None)
+    until(lambda: (held, None) in engine.collect([held], timeout=5))
     assert engine.slots == 1
 
     # a failing task is named, and does not stop the others
     bad, fine = Train(config("off@rep")), Train(config("GE", seed=7))
     monkeypatch.chdir(tmp_path)  # a relative folder means the caller's, not the worker's
     with pytest.raises(RuntimeError) as caught:
-        bounded(lambda: run_tasks([bad, fine], Path("results"), engine))
+        run_tasks([bad, fine], Path("results"), engine)
     assert f"{bad.key}: ValueError('off@rep is an evaluation of" in str(caught.value)
     assert "Traceback" not in str(caught.value)
     assert fine.done(tmp_path / "results")
 
 
-def test_a_retry_waits_for_the_folder_and_does_nothing_twice(tmp_path):
+def test_a_retry_waits_for_the_folder_and_does_nothing_twice(tmp_path, monkeypatch):
     task = Train(config("GE", updates=1))
     folder = tmp_path / "work" / task.key
     with locked(folder), pytest.raises(ValueError, match="in use"):
         run_quietly(task, tmp_path, patience=0.3)
     holder = locked(folder)
     holder.__enter__()
-    threading.Timer(0.6, lambda: holder.__exit__(None, None, None)).start()
-    start = time.monotonic()
+    pauses = []
+
+    def pause(seconds):
+        assert not task.done(tmp_path)
+        pauses.append(seconds)
+        holder.__exit__(None, None, None)
+
+    monkeypatch.setattr("rapo.experiments.ray_engine.sleep", pause)
     run_quietly(task, tmp_path)
-    assert time.monotonic() - start > 0.4
+    assert len(pauses) == 1  # it waited, and went on once the folder was free
     made = task.checkpoint(tmp_path).stat().st_mtime_ns
     run_quietly(task, tmp_path)
     assert task.checkpoint(tmp_path).stat().st_mtime_ns == made

@@ -5,11 +5,11 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from waiting import until
 
 from rapo.agents.config import PPOConfig
 from rapo.agents.train import locked
@@ -194,17 +194,11 @@ def test_a_killed_run_goes_on_and_redoes_nothing(tmp_path, inline, found):
     killed = wanted[1].policy
     words = [sys.executable, "-c", KILLED, str(Path(__file__).parent), str(cut)]
     process = subprocess.Popen(words)
-    end = time.monotonic() + 60
-    while not killed.checkpoint(cut).exists():
-        assert process.poll() is None
-        assert time.monotonic() < end
-        time.sleep(0.01)
+    until(killed.checkpoint(cut).exists, lambda: process.poll() is None)
     process.kill()
     process.wait()
     assert process.returncode == -signal.SIGKILL
-    while not free(killed.checkpoint(cut).parent):  # the process that trained ends as well
-        assert time.monotonic() < end
-        time.sleep(0.05)
+    until(lambda: free(killed.checkpoint(cut).parent))  # the process that trained ends as well
     assert not killed.done(cut), "the training was over before it was killed"
     kept = [wanted[0].piece(cut), wanted[0].policy.checkpoint(cut)]
     before = [path.stat().st_mtime_ns for path in kept]

@@ -17,14 +17,8 @@ from rapo.cascade.load import from_networkx
 from rapo.cascade.setting import Setting
 from rapo.cli import app
 from rapo.experiments import reproduce
-from rapo.experiments.train_command import (
-    parse_count,
-    parse_seeds,
-    run_folder,
-    train_all,
-    with_changes,
-    with_fit,
-)
+from rapo.experiments.train_command import run_folder, train_all
+from rapo.experiments.train_words import parse_count, parse_seeds, with_changes, with_fit
 
 SHORT = Setting.default().replace(horizons=(60, 20, 60), delay=10)
 TINY = PPOConfig(envs=4, rollout=256, minibatch=64, epochs=1, hidden=16)

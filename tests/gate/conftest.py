@@ -246,9 +246,10 @@ def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def gate(filled: Path, tmp_path: Path) -> Iterator[Gate]:
-    """That gate."""
+    """That gate, with a clock that stands still: what two requests show is of one moment."""
     shutil.copy(filled, tmp_path / "gate.db")
-    with REVIEWER["opened"](tmp_path / "gate.db") as gate:
+    now = time.time()
+    with REVIEWER["opened"](tmp_path / "gate.db", clock=lambda: now) as gate:
         yield gate
 
 
@@ -259,6 +260,21 @@ def client(gate: Gate) -> TestClient:
 
 
 # --- a PostgreSQL server
+
+
+@pytest.fixture
+def patient(monkeypatch: pytest.MonkeyPatch) -> float:
+    """A busy machine is no outage: what a test waits for comes, however late. Seconds."""
+    from rapo.gate import engine, session, writer
+
+    long = 3600.0
+    for module in (writer, engine):
+        monkeypatch.setattr(module, "PATIENCE", long)
+    for name in ("LOCK", "STUCK", "ANSWER"):
+        monkeypatch.setattr(session, name, long)
+    monkeypatch.setattr(session.Session, "_most", long)
+    monkeypatch.setitem(session._DEFAULTS, "connect_timeout", int(long))
+    return long
 
 
 @pytest.fixture(scope="module")

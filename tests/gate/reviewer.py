@@ -6,6 +6,7 @@ Loaded by path: test files cannot import each other.
 from __future__ import annotations
 
 import re
+import time
 import warnings
 
 from starlette.testclient import TestClient
@@ -27,10 +28,10 @@ PAGES = [
 ]
 
 
-def opened(path, config=None) -> Gate:
+def opened(path, config=None, clock=time.time) -> Gate:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return Gate.open(path, config)
+        return Gate.open(path, config, clock=clock)
 
 
 def new_client(gate, **options) -> TestClient:

@@ -7,13 +7,13 @@ import runpy
 import shutil
 import socket
 import threading
-import time
 import warnings
 from pathlib import Path
 from urllib.parse import urlencode
 
 import pytest
 import uvicorn
+from waiting import until
 
 from rapo.gate import Gate
 from rapo.gate.service.app import make_app
@@ -63,10 +63,7 @@ def site(gate):
     server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()
-    deadline = time.monotonic() + 30
-    while not server.started and time.monotonic() < deadline:
-        time.sleep(0.02)
-    assert server.started
+    until(lambda: server.started, thread.is_alive)
     yield f"http://127.0.0.1:{port}"
     server.should_exit = True
     thread.join(10)

@@ -27,7 +27,7 @@ def test_a_dry_run_changes_nothing_and_a_reason_is_needed(gate, client):
         answer = do(client, "rollback", reason, source=CAMPAIGN)
         assert answer.status_code == 422 and 'role="alert"' in answer.text
     kinds = {e.kind for e in gate.events(position)}
-    assert "Rollback" not in kinds and gate.fields()[SPAMMED].psi <= before + 0.05
+    assert "Rollback" not in kinds and gate.fields()[SPAMMED].psi == before
 
 
 def test_rolling_back_a_reporter(gate, client):
@@ -55,11 +55,11 @@ def test_the_queue_is_confirmed_and_rolled_back(gate, client):
 
 
 def test_override_allow_and_confirm(gate, client):
-    fields = {"name": "crash diets"}
+    fields, began = {"name": "crash diets"}, time.time()
     assert do(client, "override", **fields, psi="0.75", expires_at="86400").status_code == 303
     assert gate.fields()["crash diets"].psi == 0.75
     held = gate.read(lambda s: audit.region_view(s, "crash diets"))["override"]
-    assert held["expires_at"] == pytest.approx(time.time() + 86400, abs=60)
+    assert began + 86400 <= held["expires_at"] <= time.time() + 86400
     assert held["by"].startswith("review")
     assert do(client, "override", **fields).status_code == 303  # no psi: take it back
     assert gate.fields()["crash diets"].psi < 0.75

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from waiting import until
 
 from rapo.gate import Gate
 from rapo.gate.service.auth import write_key_file
@@ -53,7 +54,7 @@ class Server:
         return self.process.stderr
 
     def connection(self) -> http.client.HTTPConnection:
-        return http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
+        return http.client.HTTPConnection("127.0.0.1", self.port, timeout=600)
 
     def headers(self, scope: str) -> dict[str, str]:
         return {"Authorization": f"Bearer {self.keys[scope]}", "Content-Type": "application/json"}
@@ -68,7 +69,7 @@ def server(tmp_path: Path) -> Iterator[Server]:
         made.process.wait()
 
 
-def _write(server: Server, worker: int, acknowledged: list[str], begun: threading.Event) -> None:
+def _write(server: Server, worker: int, acknowledged: list[str]) -> None:
     """Send decisions and reports until the server goes away; note what was acknowledged."""
     connection = server.connection()
     gate, report = server.headers("gate"), server.headers("report")
@@ -92,26 +93,20 @@ def _write(server: Server, worker: int, acknowledged: list[str], begun: threadin
             if result.get("code") != 200:
                 return
             acknowledged.append(f"r\x1fs\x1f{name}")
-            if i == 5:
-                begun.set()
     except (OSError, http.client.HTTPException):
         return  # not acknowledged
 
 
 def test_sigterm_under_load_loses_nothing_acknowledged(server: Server) -> None:
     acknowledged: list[str] = []
-    begun = threading.Event()
-    workers = [
-        threading.Thread(target=_write, args=(server, i, acknowledged, begun)) for i in range(4)
-    ]
+    workers = [threading.Thread(target=_write, args=(server, i, acknowledged)) for i in range(4)]
     for worker in workers:
         worker.start()
-    assert begun.wait(120)
-    time.sleep(0.5)
+    until(lambda: len(acknowledged) > 60, workers[0].is_alive)
     server.process.send_signal(signal.SIGTERM)
-    assert server.process.wait(60) == 0
+    assert server.process.wait() == 0
     for worker in workers:
-        worker.join(30)
+        worker.join()
     assert any('"event": "closed"' in line for line in server.log)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -121,7 +116,6 @@ def test_sigterm_under_load_loses_nothing_acknowledged(server: Server) -> None:
         logged = [e.key for e in gate.events(0, 1_000_000) if e.key]
         assert set(acknowledged) <= set(logged)
         assert len(logged) == len(set(logged))
-        assert len(acknowledged) > 40
         assert gate.verify()["ok"]
     assert kept is not None
 
@@ -140,7 +134,7 @@ def test_a_body_too_large_is_answered_though_it_is_still_being_sent(server: Serv
     connection = server.connection()
     connection.request("POST", "/v1/decisions", b" " * (4 << 20), server.headers("gate"))
     assert connection.getresponse().status == 413
-    with socket.create_connection(("127.0.0.1", server.port), timeout=30) as raw:
+    with socket.create_connection(("127.0.0.1", server.port), timeout=600) as raw:
         raw.sendall(
             b"POST /v1/decisions HTTP/1.1\r\nHost: x\r\nContent-Length: 99999999\r\n"
             b"Content-Type: application/json\r\nExpect: 100-continue\r\n"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from math import isfinite
@@ -20,9 +20,10 @@ from rapo.agents.env_config import EnvConfig
 from rapo.agents.methods import METHODS, SHIELD_THRESHOLD
 from rapo.agents.platform_config import PlatformConfig
 from rapo.agents.ppo import PPO
+from rapo.agents.run_file import NAME, AnyConfig, Run, write_run
+from rapo.agents.tracking import Tracker, checked_trackers, open_trackers
 from rapo.agents.train_config import TrainConfig
 
-AnyConfig = TrainConfig | EnvConfig | PlatformConfig
 Report = Callable[[int, dict[str, float]], None]
 """Called after every rollout with the steps so far and what happened."""
 
@@ -41,11 +42,13 @@ def train(
     out: Path | str,
     *,
     resume: bool = False,
-    tensorboard: bool = False,
+    track: Sequence[str] = (),
     threshold: float | None = None,
     report: Report | None = None,
 ) -> dict[str, Any]:
     """Train a method and leave `checkpoint.pt`, `progress.csv` and `summary.json` in `out`.
+
+    `run.toml` beside them repeats the run: `train(read_run(path).config, ...)`.
 
     A killed run goes on with `resume=True` from its last checkpoint and ends with the weights it
     would have had; on a foreign environment, which has no snapshot, it goes on with new episodes.
@@ -54,7 +57,7 @@ def train(
         config: what to train.
         out: folder of the run; made if missing.
         resume: go on with the run in `out`, of the same config but for a larger `steps`.
-        tensorboard: also write event files to `out/tensorboard`.
+        track: names of `TRACKERS` that are told the progress too.
         threshold: of a Shield, default 0.5.
         report: called after every rollout.
 
@@ -73,20 +76,23 @@ def train(
             "and --match (a checkpoint of RAPO)"
         )
     torch.set_num_threads(1)
-    writer = _event_writer() if tensorboard else None
+    track = checked_trackers(track)
     learner = _learner(config)  # whatever is wrong with the config shows before a folder is made
     shield = _shield(config, threshold)
     with locked(out):
         earlier = _earlier(config, out, resume)
         if earlier is not None and shield is not None:
             shield = _same_shield(out, earlier["shield"], threshold)
-        replace_text(out / "config.json", json.dumps(config.to_dict(), indent=2) + "\n")
+        plan = config.to_dict()
         if earlier is not None:
             state = earlier["learner"]
             learner.load({**state, "env": unpacked(state["env"])})
-        log = _Log(out, learner, writer)
+        trackers = open_trackers(track, out, plan, learner.steps)
+        replace_text(out / "config.json", json.dumps(plan, indent=2) + "\n")
+        write_run(out / NAME, Run(config, None if shield is None else shield["threshold"], track))
         start, first = perf_counter(), learner.updates
         try:
+            log = _Log(out, learner, trackers)
             while learner.updates < config.updates:
                 told = learner.iterate()
                 log.write(learner.steps, told)
@@ -98,7 +104,8 @@ def train(
             log.flush()
             _save(out, config, learner, shield, finished=True)
         finally:
-            log.close()
+            for tracker in trackers:
+                tracker.close()
         seconds = perf_counter() - start
         return _summarise(out, config, learner, seconds, learner.updates - first)
 
@@ -277,25 +284,13 @@ def _mean(rows: pd.DataFrame, name: str) -> float | None:
     return round(found, 4) if isfinite(found) else None
 
 
-def _event_writer() -> Any:
-    """TensorBoard's writer; asked for before anything is written."""
-    try:
-        from torch.utils.tensorboard import SummaryWriter
-    except ImportError:
-        raise ValueError(
-            "event files need TensorBoard: pip install 'rapo-rl[tensorboard]', or leave out "
-            "--tensorboard"
-        ) from None
-    return SummaryWriter
-
-
 class _Log:
-    """`progress.csv`, a row per rollout, and TensorBoard's event files if asked.
+    """`progress.csv`, a row per rollout; the trackers are told the same.
 
     What was logged after the checkpoint that a run goes on from is dropped: it comes again.
     """
 
-    def __init__(self, out: Path, learner: PPO, writer: Any) -> None:
+    def __init__(self, out: Path, learner: PPO, trackers: Sequence[Tracker]) -> None:
         self.path, updates = out / "progress.csv", learner.updates
         self.rows: list[dict[str, float]] = []
         kept: list[str] = []
@@ -308,21 +303,14 @@ class _Log:
                 )
         replace_text(self.path, "".join(kept[: 1 + updates]))
         self.fresh = updates == 0
-        self.events: Any = None
-        if writer is not None:
-            self.events = writer(str(out / "tensorboard"), purge_step=learner.steps + 1)
+        self.trackers = trackers
 
     def write(self, steps: int, told: dict[str, float]) -> None:
         self.rows.append({"steps": steps, **told})
-        if self.events is not None:
-            for name, value in told.items():
-                self.events.add_scalar(name.replace("_", "/", 1), value, steps)
+        for tracker in self.trackers:
+            tracker.write(steps, told)
 
     def flush(self) -> None:
         frame = pd.DataFrame(self.rows)
         frame.to_csv(self.path, mode="a", header=self.fresh, index=False, float_format="%.6g")
         self.rows, self.fresh = [], False
-
-    def close(self) -> None:
-        if self.events is not None:
-            self.events.close()

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import os
-import re
 import shlex
 import sys
 import warnings
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import asdict, replace
+from collections.abc import Callable, Sequence
 from math import isfinite
 from pathlib import Path
 from typing import Any, cast
@@ -17,76 +15,58 @@ import torch
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
-from rapo.agents.config import PPOConfig
 from rapo.agents.methods import Method, method_named
-from rapo.agents.train import AnyConfig, train
+from rapo.agents.run_file import AnyConfig, Run
+from rapo.agents.tracking import checked_trackers
+from rapo.agents.train import train
 from rapo.agents.train_config import TrainConfig
-from rapo.cascade.fit import Fit, fit
-from rapo.cascade.fitted import fits
+from rapo.cascade.fit import Fit
 from rapo.cascade.idle import IdleWarning
-from rapo.cascade.setting import Setting
-from rapo.core.params import FieldParams
 from rapo.core.validate import whole_number
 from rapo.experiments.pool import as_they_end, channel, pool
 from rapo.experiments.shields import make_shield
+from rapo.experiments.train_words import graph_configs
 
 Told = dict[str, float]
+_WORDS = {
+    "graph_seeds": "--graph-seed", "seeds": "--seed", "wanted_fit": "--fit", "changes": "--set",
+}  # fmt: skip
+"""Options that are called otherwise here."""
 
 
 def train_from_words(
-    method: str,
+    method: str | None,
     *,
-    nodes: int,
-    graph_seeds: str,
-    graph: Path | None,
-    seeds: str,
-    steps: str,
-    regions: str | None,
-    wanted_fit: bool | None,
-    reading: str | None,
-    budget: float | None,
-    changes: Sequence[str],
+    base: Run | None,
     policy: Path | None,
     match: Path | None,
     threshold: float | None,
     out: Path | None,
     resume: bool,
-    tensorboard: bool,
+    track: Sequence[str] | None,
     jobs: int | None,
+    **options: Any,
 ) -> None:
-    """`rapo train`: see its help for the arguments."""
+    """`rapo train`: see its help for the arguments; `options` are those of `graph_configs`."""
     console = Console()
-    row = method_named(method)
+    before = None if base is None else base.config
+    assert before is None or isinstance(before, TrainConfig)
+    if method is None and before is None:
+        raise ValueError("give a method such as RAPO, or --config with the run.toml of a run")
+    row = method_named(method or cast(TrainConfig, before).method)
     if row.shield is None and not (policy is None and match is None and threshold is None):
         raise ValueError(f"--policy, --match and --threshold are for shields, got {row.name}")
     if policy is not None or match is not None:
-        given = {
-            "--nodes": nodes != 250, "--graph-seed": graph_seeds != "0", "--graph": graph,
-            "--seed": seeds != "0", "--steps": steps != "2e6", "--regions": regions,
-            "--fit": wanted_fit is not None, "--reading": reading,
-            "--budget": budget is not None, "--set": changes, "--resume": resume,
-            "--tensorboard": tensorboard, "--jobs": jobs is not None,
-        }  # fmt: skip
-        idle = [name for name, used in given.items() if used]
+        more = {"config": base, "resume": resume or None, "track": track, "jobs": jobs}
+        idle = [_WORDS.get(k, f"--{k}") for k, v in {**options, **more}.items() if v]
         if idle:
             raise ValueError(f"a shield takes these from --policy: leave out {', '.join(idle)}")
         _guard(console, row, policy, match, threshold, out)
         return
-    if graph is not None and (nodes != 250 or graph_seeds != "0"):
-        raise ValueError(f"give either --graph {graph} or --nodes and --graph-seed, not both")
-    config = TrainConfig(
-        method=method, nodes=nodes, graph=None if graph is None else str(graph.resolve()),
-        steps=parse_count("steps", steps), regions=regions, fit=False,
-        setting=Setting.default() if reading is None else Setting.named(reading),
-    )  # fmt: skip
-    config = with_changes(config, changes)
-    if budget is not None:
-        config = replace(config, setting=config.setting.replace(budget=budget))
-    configs = [
-        with_fit(replace(config, graph_seed=g, seed=s), wanted_fit, changes)
-        for g in parse_seeds("--graph-seed", graph_seeds)
-        for s in parse_seeds("--seed", seeds)
-    ]
+    configs = graph_configs(before, method, **options)
+    if base is not None and row.shield is not None and threshold is None:
+        threshold = base.threshold
+    config = configs[0]
     folders = [run_folder(out, c, len(configs) > 1) for c in configs]
     taken = [folder for folder in folders if (folder / "config.json").exists()]
     if taken and not resume:
@@ -101,12 +81,18 @@ def train_from_words(
     try:
         found = train_all(
             configs, folders, jobs=os.cpu_count() or 1 if jobs is None else jobs, resume=resume,
-            tensorboard=tensorboard, threshold=threshold,
+            track=chosen_trackers(track, base), threshold=threshold,
         )  # fmt: skip
     except KeyboardInterrupt:
         raise stopped(folders, sys.argv[1:], resume) from None
     for folder, summary in zip(folders, found, strict=True):
         tell(console, folder, summary)
+
+
+def chosen_trackers(track: Sequence[str] | None, base: Run | None) -> tuple[str, ...]:
+    """What is told the progress: as the options say, else as the run file does."""
+    found = track if track is not None else () if base is None else base.track
+    return checked_trackers(found)
 
 
 def stopped(folders: Sequence[Path], words: Sequence[str], resume: bool) -> KeyboardInterrupt:
@@ -176,103 +162,6 @@ def _number(value: float | None) -> str:
     return "unknown (no episode has ended)" if value is None else f"{value:.3f}"
 
 
-def parse_count(name: str, text: str) -> int:
-    """A whole number from `2000000` or `2e6`."""
-    try:
-        value = float(text)
-        if value != int(value):
-            raise ValueError
-    except (ValueError, OverflowError):
-        raise ValueError(f"{name} must be a whole number such as 2e6, got {text!r}") from None
-    return whole_number(name, int(value), 1, 10**15)
-
-
-def parse_seeds(name: str, text: str) -> list[int]:
-    """Seeds from `3`, `0,2,5` or `0-9`."""
-    seeds: list[int] = []
-    for part in text.split(","):
-        found = re.fullmatch(r"\s*(\d+)(?:-(\d+))?\s*", part)
-        if found is None or (found[2] and int(found[2]) < int(found[1])):
-            raise ValueError(f"{name} must be seeds such as 3, 0,2,5 or 0-9, got {text!r}")
-        seeds += range(int(found[1]), int(found[2] or found[1]) + 1)
-    if len(set(seeds)) < len(seeds):
-        raise ValueError(f"{name} names a seed twice: {text!r}")
-    return seeds
-
-
-def with_changes(config: TrainConfig, changes: Iterable[str]) -> TrainConfig:
-    """The config with `lr=1e-4`, `setting.kappa_s=0.2` or `params.w_H=4` changed."""
-    for change in changes:
-        name, equals, text = change.partition("=")
-        part, dot, inner = name.strip().rpartition(".")
-        part = part if dot else "ppo"
-        known = {
-            "ppo": asdict(config.ppo),
-            "setting": config.setting.to_dict(),
-            "params": config.params.to_dict(),
-        }
-        if not equals or part not in known or inner not in known[part]:
-            raise ValueError(
-                f"--set needs NAME=VALUE with a name of {', '.join(known['ppo'])}, "
-                f"setting.<name> or params.<name>, got {change!r}"
-            )
-        if part == "ppo":
-            config = replace(config, ppo=ppo_with_changes(config.ppo, [change]))
-            continue
-        values = {**known[part], inner: _value(inner, text.strip(), known[part][inner])}
-        if part == "setting":
-            config = replace(config, setting=config.setting.from_dict(values))
-        else:
-            config = replace(config, params=FieldParams.from_dict(values))
-    return config
-
-
-def ppo_with_changes(ppo: PPOConfig, changes: Iterable[str]) -> PPOConfig:
-    """The numbers of the optimiser with `lr=1e-4` changed."""
-    for change in changes:
-        name, equals, text = (part.strip() for part in change.partition("="))
-        known, name = asdict(ppo), name.removeprefix("ppo.")
-        if not equals or name not in known:
-            raise ValueError(
-                f"--set needs NAME=VALUE with a name of {', '.join(known)}, got {change!r}"
-            )
-        ppo = PPOConfig(**{**known, name: _value(name, text, known[name])})
-    return ppo
-
-
-def with_fit(config: TrainConfig, wanted: bool | None, changes: Iterable[str]) -> TrainConfig:
-    """The config with what is to be fitted, given the constants that `changes` has set.
-
-    A given tau stays and leaves the regions to be fitted; other constants leave tau to be.
-    """
-    names = [change.partition("=")[0].strip() for change in changes]
-    constants = [name for name in names if name.startswith("params.")]
-    if not constants:
-        return replace(config, fit=wanted, params=cast(FieldParams, None))
-    if "params.tau" in constants or not fits(config.network, wanted):
-        return replace(config, fit=wanted)
-    found = fit(
-        config.network, regions=config.regions, params=config.params, setting=config.setting
-    )
-    return replace(config, fit=found, params=found.params)
-
-
-def _value(name: str, text: str, like: Any) -> Any:
-    """A value of the kind of `like` from its words."""
-    try:
-        if isinstance(like, bool):
-            return {"true": True, "false": False}[text.lower()]
-        if isinstance(like, int):
-            return int(text)
-        if isinstance(like, float):
-            return float(text)
-        if isinstance(like, tuple):
-            return tuple(type(like[0])(part) for part in text.split(","))
-    except (ValueError, KeyError):
-        raise ValueError(f"{name} must be like {like!r}, got {text!r}") from None
-    return text
-
-
 def run_folder(out: Path | None, config: TrainConfig, several: bool) -> Path:
     """Folder of a run: `--out` itself for one run, a folder in it for each of several."""
     name = f"g{config.graph_seed}-s{config.seed}"
@@ -288,7 +177,7 @@ def train_all(
     *,
     jobs: int,
     resume: bool = False,
-    tensorboard: bool = False,
+    track: Sequence[str] = (),
     threshold: float | None = None,
     show: bool = True,
 ) -> list[dict[str, Any]]:
@@ -298,7 +187,7 @@ def train_all(
         bars = [_Bar(progress, config, len(configs) > 1) for config in configs]
         options: dict[str, Any] = {
             "resume": resume,
-            "tensorboard": tensorboard,
+            "track": track,
             "threshold": threshold,
         }
         if len(configs) == 1:

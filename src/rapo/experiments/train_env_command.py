@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 from collections.abc import Mapping, Sequence
@@ -15,49 +14,40 @@ from rich.console import Console
 from rapo.agents.config import PPOConfig
 from rapo.agents.env_config import EnvConfig
 from rapo.agents.platform_config import PlatformConfig, is_platform
-from rapo.experiments.train_command import (
-    parse_count,
-    parse_seeds,
-    ppo_with_changes,
-    stopped,
-    tell,
-    train_all,
-)
+from rapo.agents.run_file import Run, env_config, env_options
+from rapo.experiments.train_command import chosen_trackers, stopped, tell, train_all
+from rapo.experiments.train_words import parse_count, parse_seeds, ppo_with_changes
 
 
 def train_env_from_words(
-    method: str,
+    method: str | None,
     *,
-    env: str,
+    base: Run | None,
+    env: str | None,
     env_kwargs: str | None,
     cost: str | None,
     budget: float | None,
-    delay: int,
-    seeds: str,
-    steps: str,
+    delay: int | None,
+    seeds: str | None,
+    steps: str | None,
     changes: Sequence[str],
     out: Path | None,
     resume: bool,
-    tensorboard: bool,
+    track: Sequence[str] | None,
     jobs: int | None,
 ) -> None:
     """`rapo train --env`: see its help for the arguments."""
     console = Console()
-    shared: dict[str, Any] = {
-        "method": method, "env": env, "env_kwargs": _options(env_kwargs),
-        "steps": parse_count("steps", steps),
+    given = {
+        "method": method, "env": env, "cost": cost, "budget": budget, "delay": delay,
+        "env_kwargs": None if env_kwargs is None else env_options("--env-kwargs", env_kwargs),
+        "steps": None if steps is None else parse_count("steps", steps),
     }  # fmt: skip
-    config: EnvConfig | PlatformConfig
-    if cost is None and is_platform(env):
-        if delay:
-            raise ValueError(f"{env} knows the delay of its harm; leave --delay {delay} out")
-        ppo = ppo_with_changes(PPOConfig(), changes)
-        config = PlatformConfig(**shared, ppo=ppo)
-        config = config if budget is None else replace(config, budget=budget)
-    else:
-        ppo = ppo_with_changes(PPOConfig.for_gymnasium(), changes)
-        config = EnvConfig(**shared, cost=cost, budget=budget, delay=delay, ppo=ppo)
-    configs = [replace(config, seed=seed) for seed in parse_seeds("--seed", seeds)]
+    config = _config(base, {k: v for k, v in given.items() if v is not None}, changes)
+    ppo, env = config.ppo, config.env
+    configs = [
+        replace(config, seed=seed) for seed in parse_seeds("--seed", seeds or str(config.seed))
+    ]
     folders = [_folder(out, c, len(configs) > 1) for c in configs]
     taken = [folder for folder in folders if (folder / "config.json").exists()]
     if taken and not resume:
@@ -74,7 +64,7 @@ def train_env_from_words(
     try:
         found = train_all(
             configs, folders, jobs=os.cpu_count() or 1 if jobs is None else jobs, resume=resume,
-            tensorboard=tensorboard,
+            track=chosen_trackers(track, base),
         )  # fmt: skip
     except KeyboardInterrupt:
         raise stopped(folders, sys.argv[1:], resume) from None
@@ -82,15 +72,20 @@ def train_env_from_words(
         tell(console, folder, summary)
 
 
-def _options(text: str | None) -> Mapping[str, Any]:
-    """Keyword arguments of an environment from JSON."""
-    try:
-        found = json.loads(text or "{}")
-    except ValueError as error:
-        raise ValueError(f"--env-kwargs must be JSON such as '{{\"x\": 1}}': {error}") from None
-    if not isinstance(found, dict):
-        raise ValueError(f"--env-kwargs must be a JSON object, got {text}")
-    return found
+def _config(
+    base: Run | None, given: Mapping[str, Any], changes: Sequence[str]
+) -> EnvConfig | PlatformConfig:
+    """What the options say, over what a run file does."""
+    before = {} if base is None else base.config.to_dict()
+    before.pop("platform", None)
+    values = {**before, **given}
+    if "method" not in values:
+        raise ValueError("give a method such as SS, or --config with the run.toml of a run")
+    platform = values.get("cost") is None and is_platform(values["env"])
+    ppo = PPOConfig() if platform else PPOConfig.for_gymnasium()
+    if base is not None:
+        ppo = base.config.ppo
+    return env_config({**values, "ppo": ppo_with_changes(ppo, changes)})
 
 
 def _folder(out: Path | None, config: EnvConfig | PlatformConfig, several: bool) -> Path:

@@ -18,7 +18,7 @@ from rapo.experiments.calibration.search import distinct, screening, second_look
 from rapo.experiments.calibration.space import SETTING_FILE, setting_text
 from rapo.experiments.calibration.trained import training
 from rapo.experiments.paper import METRICS, TABLE1
-from rapo.experiments.train_command import parse_count
+from rapo.experiments.train_words import parse_count
 
 
 def calibrate(

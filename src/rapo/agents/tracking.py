@@ -1,0 +1,184 @@
+"""Where a run tells its progress besides `progress.csv`: TensorBoard, Weights & Biases, MLflow.
+
+A tracker is a class with `write` and `close`, made from the folder and the config of the run. Add
+one to `TRACKERS` and `train(track=...)`, `rapo train --track` and run files know it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Iterable, Mapping
+from importlib import import_module
+from math import isfinite
+from pathlib import Path
+from typing import Any, Protocol
+from uuid import uuid4
+
+from rapo.agents.checkpoint import replace_text
+
+IDS = "tracking.json"
+"""In the folder of a run: under which id each service knows it, so that it goes on there."""
+LONGEST = 100
+"""Longest text of a config's value that MLflow is told; longer ones are in `run.toml`."""
+AT_ONCE = 100
+"""Parameters of one request to MLflow."""
+
+
+class Tracker(Protocol):
+    """What a run tells its progress to."""
+
+    def __init__(self, out: Path, config: Mapping[str, Any], steps: int) -> None:
+        """Begin, or go on after `steps` steps, with the run in folder `out`."""
+
+    def write(self, steps: int, told: Mapping[str, float]) -> None:
+        """What happened in the rollout that ended after `steps` steps."""
+
+    def close(self) -> None:
+        """No more will come."""
+
+
+class TensorBoard:
+    """Event files in `out/tensorboard`; what a resumed run tells again replaces what it told."""
+
+    def __init__(self, out: Path, config: Mapping[str, Any], steps: int) -> None:
+        writer = import_module("torch.utils.tensorboard").SummaryWriter
+        self.events = writer(str(out / "tensorboard"), purge_step=steps + 1)
+
+    def write(self, steps: int, told: Mapping[str, float]) -> None:
+        """A scalar each."""
+        for name, value in _named(told):
+            self.events.add_scalar(name, value, steps)
+
+    def close(self) -> None:
+        """Finish the file."""
+        self.events.close()
+
+
+class WeightsAndBiases:
+    """A run of the project WANDB_PROJECT, default rapo; its files are in `out/wandb`.
+
+    All else is as W&B's own variables say: WANDB_MODE=offline writes files and asks no server.
+    """
+
+    def __init__(self, out: Path, config: Mapping[str, Any], steps: int) -> None:
+        wandb = import_module("wandb")
+        project = os.environ.get("WANDB_PROJECT", "rapo")
+        self.run = wandb.init(
+            project=project, name=out.name, dir=str(out), config=dict(config), resume="allow",
+            id=_id_of(out, "wandb", lambda: uuid4().hex),
+        )  # fmt: skip
+        self.run.define_metric("*", step_metric="steps")
+
+    def write(self, steps: int, told: Mapping[str, float]) -> None:
+        """One row; W&B's own counter may not go back, as a resumed run does."""
+        self.run.log({"steps": steps, **dict(_named(told))})
+
+    def close(self) -> None:
+        """Send what is left."""
+        self.run.finish()
+
+
+class MLflow:
+    """A run of the experiment MLFLOW_EXPERIMENT_NAME, default rapo, at MLFLOW_TRACKING_URI."""
+
+    def __init__(self, out: Path, config: Mapping[str, Any], steps: int) -> None:
+        self.mlflow = import_module("mlflow")
+        self.client = self.mlflow.MlflowClient()
+        self.run = _id_of(out, "mlflow", lambda: self._new(out.name, config))
+        self.client.update_run(self.run, status="RUNNING")
+
+    def _new(self, name: str, config: Mapping[str, Any]) -> str:
+        known = os.environ.get("MLFLOW_EXPERIMENT_NAME", "rapo")
+        found = self.client.get_experiment_by_name(known)
+        place = self.client.create_experiment(known) if found is None else found.experiment_id
+        run = str(self.client.create_run(place, run_name=name).info.run_id)
+        values = [(key, text) for key, text in _flat(config) if len(text) <= LONGEST]
+        for i in range(0, len(values), AT_ONCE):
+            piece = [self.mlflow.entities.Param(*pair) for pair in values[i : i + AT_ONCE]]
+            self.client.log_batch(run, params=piece)
+        return run
+
+    def write(self, steps: int, told: Mapping[str, float]) -> None:
+        """A metric each, but for those that have no value yet."""
+        now = int(1000 * time.time())
+        metric = self.mlflow.entities.Metric
+        made = [metric(k, float(v), now, steps) for k, v in _named(told) if isfinite(v)]
+        self.client.log_batch(self.run, metrics=made)
+
+    def close(self) -> None:
+        """Mark the run as ended."""
+        self.client.set_terminated(self.run)
+
+
+TRACKERS: dict[str, type[Tracker]] = {
+    "tensorboard": TensorBoard,
+    "wandb": WeightsAndBiases,
+    "mlflow": MLflow,
+}
+_MODULES = {"tensorboard": "torch.utils.tensorboard", "wandb": "wandb", "mlflow": "mlflow"}
+"""What each needs; the extra of the package is called like the tracker."""
+
+
+def checked_trackers(names: Iterable[str]) -> tuple[str, ...]:
+    """The names, once each, if there are such trackers and their packages are here.
+
+    Raises:
+        ValueError: a name is unknown, or what it needs is not installed.
+    """
+    chosen = tuple(dict.fromkeys(names))
+    for name in chosen:
+        if name not in TRACKERS:
+            raise ValueError(f"track must be of {', '.join(TRACKERS)}, got {name!r}")
+        try:
+            import_module(_MODULES[name])
+        except ImportError:
+            raise ValueError(
+                f"{name} is not here: pip install 'rapo-rl[{name}]', or leave it out of --track"
+            ) from None
+    return chosen
+
+
+def open_trackers(
+    names: Iterable[str], out: Path, config: Mapping[str, Any], steps: int
+) -> list[Tracker]:
+    """The trackers of a run that has done `steps` steps.
+
+    Raises:
+        ValueError: one of them cannot begin, such as a service that nobody has logged in to.
+    """
+    made: list[Tracker] = []
+    for name in names:
+        try:
+            made.append(TRACKERS[name](out, config, steps))
+        except Exception as error:
+            for tracker in made:
+                tracker.close()
+            told = " ".join(str(error).split())
+            raise ValueError(f"{name} could not begin: {told}") from error
+    return made
+
+
+def _named(told: Mapping[str, float]) -> list[tuple[str, float]]:
+    """`cost_harm` as `cost/harm`: services group names by what is before the stroke."""
+    return [(name.replace("_", "/", 1), value) for name, value in told.items()]
+
+
+def _flat(config: Mapping[str, Any], name: str = "") -> list[tuple[str, str]]:
+    """Values of nested tables by dotted names."""
+    out: list[tuple[str, str]] = []
+    for key, value in config.items():
+        inner = isinstance(value, Mapping)
+        out += _flat(value, f"{name}{key}.") if inner else [(f"{name}{key}", str(value))]
+    return out
+
+
+def _id_of(out: Path, name: str, new: Any) -> str:
+    """The id under which a service knows the run; a new one is kept for the next sitting."""
+    path = out / IDS
+    known: dict[str, str] = json.loads(path.read_text()) if path.exists() else {}
+    if name not in known:
+        known[name] = new()
+        replace_text(path, json.dumps(known, indent=2) + "\n")
+    return known[name]
