@@ -190,7 +190,7 @@ def decide(
     names, law = regions_of(regions, text_ids), numbers_of("--p", p)
     with opened(db, write=True) as gate:
         decision = gate.decide_logged(names, law, request_id, stimulus=stimulus).result()
-    values = {**asdict(decision), "q": decision.q.tolist(), "psi": decision.psi.tolist()}
+    values = {**decision._asdict(), "q": decision.q.tolist(), "psi": decision.psi.tolist()}
     tables.answer(values, tables.decision_table(names, law, decision), as_json)
 
 

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from rapo.lab.sources import GraphSource, PlatformSource, Source
 from rapo.platforms.feed import Feed
-from rapo.platforms.feed.render import places
+from rapo.platforms.feed.picture import places
 from rapo.platforms.routing import Routing
 from rapo.platforms.twin import Twin
 from rapo.platforms.warehouse import Warehouse
