@@ -244,7 +244,8 @@ def regions(gate: Gate, asked: Wanted) -> tuple[list[Values], int, int]:
 
 def _fitting(state: State, asked: Wanted, last: npt.NDArray[np.float64]) -> npt.NDArray[np.bool_]:
     """Which regions are asked for."""
-    hit = np.ones(len(state.regions), np.bool_) & REGIONS.choices[asked.only][1](state)
+    hit = np.ones(len(state.regions), np.bool_)
+    hit &= REGIONS.choices[asked.only][1](state)
     if asked.since is not None:
         hit &= last >= asked.since
     if asked.until is not None:
