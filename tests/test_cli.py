@@ -255,3 +255,20 @@ def test_import_is_light():
         [sys.executable, "-c", code], capture_output=True, text=True, check=True
     )
     assert result.stdout.strip() == ""
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "demo --nodes 50 --episodes 2 --out demo",
+        "rsd aggressive --nodes 40 --episodes 2 --horizons 40,10,40",
+        "docs faq",
+    ],
+)
+def test_a_first_hour_needs_no_torch(words, tmp_path):
+    code = "import sys; sys.modules['torch'] = None; from rapo.cli import main; main()"
+    result = subprocess.run(
+        [sys.executable, "-c", code, *words.split()],
+        capture_output=True, text=True, cwd=tmp_path, check=False,
+    )  # fmt: skip
+    assert result.returncode == 0, result.stderr

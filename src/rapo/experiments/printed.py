@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -13,7 +13,8 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from rapo.experiments.studies.section import Section
+if TYPE_CHECKING:  # studies need torch, the demo does not
+    from rapo.experiments.studies.section import Section
 
 BARS = " ▁▂▃▄▅▆▇█"
 """Heights of a curve, from nothing to its largest value."""
