@@ -59,6 +59,24 @@ def test_the_rollouts_own_end_is_bootstrapped():
         assert rollout.advantages[-1, 0, 0] == pytest.approx(last, abs=1e-4)
 
 
+@pytest.mark.parametrize("most", [1e-3, 1e3])
+def test_gradients_are_scaled_down_to_the_largest_norm_and_no_further(most, monkeypatch):
+    config = PPOConfig(**{**SMALL, "envs": 2}, max_grad_norm=most)
+    learner = PPO(Counting(2), config)
+    norms, step = [], learner.adam.step
+
+    def noted():
+        norms.append(float(torch.linalg.vector_norm(learner.buffer.gradient)))
+        step()
+
+    monkeypatch.setattr(learner.adam, "step", noted)
+    learner.iterate()
+    if most < 1:
+        assert norms == pytest.approx([most] * 4, rel=1e-4)
+    else:
+        assert len(norms) == 4 and all(0.01 < norm < most for norm in norms)
+
+
 @pytest.mark.parametrize(("terminates", "value"), [(True, 1.0), (False, 5.0)])
 def test_learned_values_of_a_constant_reward(terminates, value):
     """Episodes of one step with reward 1, gamma 0.8: 1 if it is the end, 1 / (1 - gamma) if not."""
