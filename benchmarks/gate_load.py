@@ -68,14 +68,10 @@ def processor(pid: int) -> float:
 def report_rows(served: Served, effort: Effort, regions: list[int]) -> list[Row]:
     """Reports in batches of 100, each answered once it is durable; `regions` are known."""
     rates, spent = [], []
-    connection = served.connect()
-    headers = {"Authorization": f"Bearer {served.keys['report']}"}
-    headers["Content-Type"] = "application/json"
-    connection.request("POST", "/v1/reports", _batch("first", regions), headers)
-    answers = json.loads(connection.getresponse().read())["results"]
+    status, content = _asked(served, "POST", "/v1/reports", _batch("first", regions))
+    answers = json.loads(content)["results"] if status == 200 else []
     if [a["status"] for a in answers] != ["accepted"] * BATCH:
-        raise RuntimeError(f"reports were not accepted: {answers[:3]}")
-    connection.close()
+        raise RuntimeError(f"reports were not accepted: {status}, {content[:200]!r}")
     for i in range(effort.rounds + 1):
         effort.progress(f"reports, round {i} of {effort.rounds}")
         batches = [_batch(f"{i} {b}", regions) for b in range(ITEMS // BATCH)]
@@ -174,33 +170,46 @@ def audit_rows(served: Served, effort: Effort, bodies: list[str]) -> list[Row]:
     return [_tails("p99 of a decision beside four audits over p99 alone", idle, busy, 2.0, case)]
 
 
-def _audit(served: Served, method: str, path: str, body: str | None) -> None:
-    """Ask until there is an answer: 503 says that it takes longer than the server waits."""
-    headers = {"Authorization": f"Bearer {served.keys['admin']}"}
-    headers["Content-Type"] = "application/json"
-    last = time.monotonic() + PATIENCE
-    while True:
-        connection = http.client.HTTPConnection("127.0.0.1", served.port, timeout=PATIENCE)
+def _asked(served: Served, method: str, path: str, body: str | None) -> tuple[int, bytes]:
+    """Status and content of one answer, on a connection of its own."""
+    key = served.keys["admin"]
+    headers = {"Authorization": f"Bearer {key}", "Content-Type": "application/json"}
+    connection = http.client.HTTPConnection("127.0.0.1", served.port, timeout=PATIENCE)
+    try:
         connection.request(method, path, body, headers)
         answer = connection.getresponse()
-        content = answer.read()
+        return answer.status, answer.read()
+    finally:
         connection.close()
-        if answer.status == 200:
-            return
-        if answer.status != 503 or time.monotonic() > last:
-            raise RuntimeError(f"{method} {path} was answered with {answer.status}: {content!r}")
+
+
+def _audit(served: Served, method: str, path: str, body: str | None) -> None:
+    """Ask until there is an answer: 503 says that it takes longer than the server waits."""
+    last = time.monotonic() + PATIENCE
+    status, content = _asked(served, method, path, body)
+    while status == 503 and time.monotonic() < last:
         time.sleep(0.5)
+        status, content = _asked(served, method, path, body)
+    if status != 200:
+        raise RuntimeError(f"{method} {path} was answered with {status}: {content[:200]!r}")
 
 
 @contextmanager
 def _repeated(tasks: list[Callable[[], object]]) -> Iterator[list[int]]:
-    """Each task over and over on a thread of its own; yields how often each has ended."""
+    """Each task over and over on a thread of its own; yields how often each has ended.
+
+    A task that fails fails all of it, at the end.
+    """
     ended, counts = threading.Event(), [0] * len(tasks)
+    failed: list[BaseException] = []
 
     def repeat(i: int) -> None:
-        while not ended.is_set():
-            tasks[i]()
-            counts[i] += 1
+        try:
+            while not ended.is_set():
+                tasks[i]()
+                counts[i] += 1
+        except BaseException as error:
+            failed.append(error)
 
     threads = [threading.Thread(target=repeat, args=(i,)) for i in range(len(tasks))]
     for thread in threads:
@@ -211,6 +220,8 @@ def _repeated(tasks: list[Callable[[], object]]) -> Iterator[list[int]]:
         ended.set()
         for thread in threads:
             thread.join()
+    if failed:
+        raise failed[0]
 
 
 def decided(served: Served, calls: int, bodies: list[str]) -> npt.NDArray[np.float64]:

@@ -142,6 +142,32 @@ def test_the_callers_array_stays_the_callers() -> None:
     assert decision.q.tolist() == [0.5, 0.5]
 
 
+def test_answers_can_be_compared_and_kept_in_sets() -> None:
+    one, other = (answer(np.array([0.5, 0.5]), np.ones(2), True, 0.1, "d", 1)[0] for _ in "ab")
+    same = one
+    assert (one == same, one == other, one != same, one != other) == (True, False, False, True)
+    assert len({one, other, same}) == 2
+
+
+@pytest.mark.parametrize("at", [0, 130, 1001])
+@pytest.mark.parametrize("bad", [np.nan, -0.1, np.inf])
+def test_one_bad_probability_among_many_is_refused(at: int, bad: float) -> None:
+    p = np.full(1002, 1 / 1002)
+    p[at] = bad
+    with pytest.raises(ValueError, match="finite and >= 0"):
+        answer(p, np.ones(1002), True, 0.1, "d", 1)
+
+
+@pytest.mark.parametrize("at", [0, 130, 1001])
+def test_one_candidate_among_many_outside_its_bounds_stops_the_answer(at: int) -> None:
+    psi = np.ones(1002)
+    psi[at] = 0.01
+    with pytest.raises(RuntimeError, match="bounds"):
+        answer(np.full(1002, 1 / 1002), psi, True, 0.1, "d", 1)
+    with pytest.raises(RuntimeError, match="bounds"):
+        answer(np.full(1002, 1 / 1002), psi, False, 0.1, "d", 1)
+
+
 if __name__ == "__main__":
     begun = time.perf_counter()
     found = run_bounds(int(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) > 2 else 0)

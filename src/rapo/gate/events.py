@@ -267,7 +267,7 @@ def checked_regions(values: Any) -> npt.NDArray[np.int64] | Names:
     """Candidates' regions: an integer array, or names; not a mixture."""
     if isinstance(values, np.ndarray):
         if values.dtype.kind in "iu" and values.ndim == 1 and values.size:
-            if values.dtype.kind == "u" and values.max() >= 2**63:
+            if values.dtype == np.uint64 and values.max() >= 2**63:
                 raise ValueError(f"a region must fit 64 bits, got {values.max()}")
             return np.ascontiguousarray(values, np.int64)
         if values.dtype.kind in "USO" and values.ndim == 1:

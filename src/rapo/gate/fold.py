@@ -28,7 +28,7 @@ from rapo.gate.cells import (
 from rapo.gate.config import GateConfig
 from rapo.gate.exposure import Exposure
 from rapo.gate.law import numbered, params_of, rates_of
-from rapo.gate.ledger import MOST, NOTHING, ROW, UNIT, Ledger, Rows
+from rapo.gate.ledger import MOST, NOTHING, ROW, UNIT, Ledger, Rows, Whole
 from rapo.gate.steps import advance, forgets, serve, wake
 
 __all__ = ["MOST", "ROW", "UNIT", "Change", "Fields", "Fold", "Rows", "Vouch"]
@@ -195,7 +195,7 @@ class Fold:
         self,
         regions: npt.NDArray[Any],
         *,
-        taken: npt.NDArray[np.int64] | None = None,
+        taken: Whole | None = None,
         vouches: Sequence[Vouch] | None = None,
         free: bool | None = None,
         topics: dict[int, str | None] | None = None,
@@ -282,9 +282,7 @@ class Fold:
         f.cells["topic"][slots] = self.f.cells["topic"][slots]
         return f
 
-    def _linked(
-        self, vouches: Sequence[Vouch]
-    ) -> tuple[Links, npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    def _linked(self, vouches: Sequence[Vouch]) -> tuple[Links, Whole, Whole]:
         """Confirmations of regions that have a slot, linked."""
         links, seated = Links(), [v for v in vouches if self.ledger.slot(v.region) != NOTHING]
         slots = np.array([self.ledger.slot(v.region) for v in seated], np.int64)
@@ -292,11 +290,7 @@ class Fold:
         tick = np.array([v.tick for v in seated], np.int64)
         return links, tick, np.array([v.until for v in seated], np.int64)
 
-    def _book(
-        self,
-        taken: npt.NDArray[np.int64] | None = None,
-        vouches: Sequence[Vouch] | None = None,
-    ) -> Book:
+    def _book(self, taken: Whole | None = None, vouches: Sequence[Vouch] | None = None) -> Book:
         rows, breaks = self.ledger, self.exposure
         links, tick, until = self._vouched if vouches is None else self._linked(vouches)
         return Book(
