@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 import warnings
+from collections.abc import Callable
 from concurrent.futures import BrokenExecutor
 from typing import Annotated, Any
 
@@ -32,6 +33,10 @@ Begin with:
 """
 
 
+Listed = tuple[Callable[..., None], str, tuple[str, ...]]
+"""A command, what the list of commands says of it, and examples."""
+
+
 def _for_instance(*examples: str) -> str | None:
     """Lines at the end of a command's help, kept as they are."""
     return "\n  ".join(["\b\nFor instance:", *examples]) if examples else None
@@ -46,7 +51,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-for _command, _short, _examples in (
+_first: tuple[Listed, ...] = (
     (demo, "Show replay in a minute: a table and a picture.", ()),
     (graph, "Turn an edge list into a graph, or describe one.", ()),
     (
@@ -64,14 +69,15 @@ for _command, _short, _examples in (
         ("rapo report found/RAPO found/GE --out compared.html",),
     ),
     (train, "Train a method of the paper, or constrained PPO.", ()),
-):
+)
+for _command, _short, _examples in _first:
     app.command(short_help=_short, epilog=_for_instance(*_examples))(_command)
 for _group, _short in (
     (suite, "One scorecard on every platform: suite run, suite report."),
     (gate, "Harm memory in front of a real platform: init, serve, ..."),
 ):
     app.command(short_help=_short, add_help_option=False, context_settings=PASSED_ON)(_group)
-for _command, _short, _examples in (
+_later: tuple[Listed, ...] = (
     (
         reproduce,
         "The paper's experiments, its numbers beside ours.",
@@ -83,7 +89,8 @@ for _command, _short, _examples in (
         "Read the manual in the terminal.",
         ("rapo docs faq", "rapo docs your-network | less -R"),
     ),
-):
+)
+for _command, _short, _examples in _later:
     app.command(short_help=_short, epilog=_for_instance(*_examples))(_command)
 app.command(short_help="Run the benchmarks of a source checkout.", context_settings=EXTRA_WORDS)(
     bench
