@@ -257,6 +257,20 @@ def test_import_is_light():
     assert result.stdout.strip() == ""
 
 
+WITHOUT_TORCH = """
+import sys
+
+class NoTorch:
+    def find_spec(self, name, path=None, target=None):
+        if name == "torch":
+            raise ModuleNotFoundError("no torch", name="torch")
+
+sys.meta_path.insert(0, NoTorch())
+from rapo.cli import main
+main()
+"""
+
+
 @pytest.mark.parametrize(
     "words",
     [
@@ -266,9 +280,8 @@ def test_import_is_light():
     ],
 )
 def test_a_first_hour_needs_no_torch(words, tmp_path):
-    code = "import sys; sys.modules['torch'] = None; from rapo.cli import main; main()"
     result = subprocess.run(
-        [sys.executable, "-c", code, *words.split()],
+        [sys.executable, "-c", WITHOUT_TORCH, *words.split()],
         capture_output=True, text=True, cwd=tmp_path, check=False,
     )  # fmt: skip
     assert result.returncode == 0, result.stderr

@@ -33,6 +33,10 @@ Begin with:
 """
 
 
+Listed = tuple[Callable[..., None], str, tuple[str, ...]]
+"""A command, what the list of commands says of it, and examples."""
+
+
 def _for_instance(*examples: str) -> str | None:
     """Lines at the end of a command's help, kept as they are."""
     return "\n  ".join(["\b\nFor instance:", *examples]) if examples else None
@@ -47,8 +51,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-_Commands = tuple[tuple[Callable[..., None], str, tuple[str, ...]], ...]
-_FIRST: _Commands = (
+_FIRST: tuple[Listed, ...] = (
     (demo, "Show replay in a minute: a table and a picture.", ()),
     (graph, "Turn an edge list into a graph, or describe one.", ()),
     (
@@ -76,7 +79,7 @@ for _group, _short in (
     (gate, "Harm memory in front of a real platform: init, serve, ..."),
 ):
     app.command(short_help=_short, add_help_option=False, context_settings=PASSED_ON)(_group)
-_AFTER: _Commands = (
+_AFTER: tuple[Listed, ...] = (
     (
         reproduce,
         "The paper's experiments, its numbers beside ours.",
