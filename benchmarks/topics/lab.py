@@ -32,7 +32,7 @@ _MOVED = """async () => {
 """Milliseconds from a move of the slider until numbers and curves are drawn."""
 _SCRUBBED = """async (frames) => {
   const range = document.querySelector("#step");
-  let slowest = 0, work = 0;
+  let work = 0;
   const start = performance.now();
   for (let i = 0; i < frames; i++) {
     await new Promise(requestAnimationFrame);
