@@ -15,6 +15,8 @@ from rapo.experiments.evaluation import evaluate_checkpoint
 from rapo.rsd.result import RSDResult
 
 OLD = Path(__file__).parent / "fixtures" / "v0.1"
+RETURNS = ("ExposureReturn", "ReplayReturn")
+"""Added up by BLAS then, in an order that depends on the processor."""
 
 
 @pytest.fixture(scope="module")
@@ -25,7 +27,11 @@ def before():
 def test_a_run_is_evaluated_to_the_same_numbers(before):
     result = evaluate_checkpoint(OLD / "run" / "checkpoint.pt", episodes=8)
     for name in before.columns:
-        np.testing.assert_array_equal(result.frame[name].to_numpy(), before[name].to_numpy(), name)
+        found, kept = result.frame[name].to_numpy(), before[name].to_numpy()
+        if name in RETURNS:
+            np.testing.assert_allclose(found, kept, rtol=1e-14, err_msg=name)
+        else:
+            np.testing.assert_array_equal(found, kept, name)
 
 
 def test_a_run_keeps_its_setting_and_is_not_fitted():

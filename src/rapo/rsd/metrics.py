@@ -69,4 +69,6 @@ def auc_ratio(exposure: npt.ArrayLike, replay: npt.ArrayLike) -> Float:
 def discounted(rewards: npt.ArrayLike, gamma: float = 0.99) -> Float:
     """Discounted return of rewards (..., T), gamma in (0, 1]."""
     values = np.asarray(rewards, float)
-    return np.asarray(values @ gamma ** np.arange(values.shape[-1]))
+    # neither BLAS nor a vectorised power: their last digits depend on the processor
+    weights = np.cumprod([1.0, *[gamma] * (values.shape[-1] - 1)])
+    return np.asarray((values * weights).sum(axis=-1))

@@ -37,9 +37,10 @@ export class Player {
     this.button.setAttribute("aria-pressed", String(on));
     if (!on) return;
     if (this.time >= this.T - 1) this.go(0);
-    let last = performance.now(), owed = 0;
+    let last = null, owed = 0;
     const tick = (now) => {
       if (!this.playing) return;
+      last ??= now; // a frame's time may lie before this call: no step backwards
       owed += (now - last) / 1000 * Number(this.speed.value);
       last = now;
       const steps = Math.floor(owed);
