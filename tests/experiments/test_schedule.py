@@ -172,7 +172,7 @@ def test_a_process_ended_from_outside_is_told_in_words(tmp_path, others):
 KILLED = """
 import sys
 from pathlib import Path
-sys.path.insert(0, sys.argv[1])
+sys.path[:0] = [sys.argv[1], str(Path(sys.argv[1]).parent / "fixtures")]
 from test_schedule import UPDATES, goals, local_engine, run_tasks
 with local_engine(1) as engine:
     run_tasks(goals(UPDATES), Path(sys.argv[2]), engine)
