@@ -1,4 +1,4 @@
-"""Frames into a file: GIF by Pillow, MP4 by ffmpeg. A kill leaves no half of a file."""
+"""Frames into a file: GIF by Pillow, MP4 by ffmpeg. Half a film never has the name asked for."""
 
 from __future__ import annotations
 
