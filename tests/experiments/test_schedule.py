@@ -16,8 +16,8 @@ from rapo.agents.train import locked
 from rapo.agents.train_config import TrainConfig
 from rapo.cascade.setting import Setting
 from rapo.experiments.presets import QUICK, SMOKE
+from rapo.experiments.reproduce import study
 from rapo.experiments.schedule import local_engine, make_engine, needed, run_one, run_tasks
-from rapo.experiments.studies import table1
 from rapo.experiments.tasks import Evaluate, Guard, Train
 
 SHORT = Setting.default().replace(horizons=(60, 20, 60), delay=10)
@@ -53,7 +53,7 @@ def finish(task, root):
 
 
 def test_what_is_needed_comes_once_and_in_order(tmp_path):
-    plan = table1.plan(QUICK)
+    plan = study("table1").plan(QUICK)
     order = [task.key for task in needed(plan, tmp_path)]
     assert len(order) == len(set(order))
     assert {task.key for task in plan} <= set(order)
@@ -65,7 +65,7 @@ def test_what_is_needed_comes_once_and_in_order(tmp_path):
 
 
 def test_finished_goals_need_nothing_and_neither_does_what_only_they_needed(tmp_path):
-    plan = table1.plan(SMOKE)
+    plan = study("table1").plan(SMOKE)
     for task in plan:
         finish(task, tmp_path)
     assert needed(plan, tmp_path) == []  # although no policy is there

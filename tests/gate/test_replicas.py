@@ -114,7 +114,7 @@ def test_two_gates_are_one(pair: tuple[Gate, Gate, Clock]) -> None:
     assert sum(e.kind == "HarmReport" for e in events) == 4
     assert sum(e.key == decision_key(first.decision_id) for e in events) == 1
     assert one.verify()["ok"] and two.verify()["ok"]
-    assert [gate.health()["behind"] for gate in (one, two)] == [0, 0]
+    until(lambda: [gate.health()["behind"] for gate in (one, two)] == [0, 0])
 
 
 def test_a_band_that_was_left_is_told_once(pair: tuple[Gate, Gate, Clock]) -> None:

@@ -11,7 +11,6 @@ import time
 import warnings
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import asdict
 from importlib import import_module
 from pathlib import Path
 from typing import Annotated, Any
@@ -250,7 +249,7 @@ def report(
         raise ValueError(results[0].error)
     if as_json:
         for result in results:
-            tables.print_json(asdict(result))
+            tables.print_json(result._asdict())
     else:
         counts = Counter(r.status + (" before" if r.duplicate else "") for r in results)
         typer.echo(", ".join(f"{n} {what}" for what, n in counts.items()))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import floor, isfinite
-from typing import Any
+from typing import Any, NamedTuple
 
 from rapo.gate.config import GateConfig
 from rapo.gate.events import (
@@ -64,8 +64,7 @@ class HarmReport:
         return cls(**values)
 
 
-@dataclass(frozen=True, slots=True)
-class ReportResult:
+class ReportResult(NamedTuple):
     """What became of one report."""
 
     status: str

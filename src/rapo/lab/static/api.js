@@ -13,9 +13,9 @@ export class Refused extends Error {
 export async function ask(name, body, signal) {
   const reply = await sent(`/api/${name}`, { method: "POST", body: JSON.stringify(body), signal });
   const kind = reply.headers.get("content-type");
-  if (kind.startsWith("application/json")) return reply.json();
-  if (kind.startsWith("application/octet-stream")) return unpacked(await reply.arrayBuffer());
-  return reply.blob();
+  if (kind.startsWith("application/json")) return reply.json().catch(lost);
+  if (kind.startsWith("application/octet-stream")) return unpacked(await reply.arrayBuffer().catch(lost));
+  return reply.blob().catch(lost);
 }
 
 export async function upload(file) {
@@ -24,17 +24,17 @@ export async function upload(file) {
 }
 
 async function sent(address, options) {
-  let reply;
-  try {
-    reply = await fetch(address, options);
-  } catch (error) {
-    if (error.name === "AbortError") throw new Refused({ superseded: true });
-    throw new Refused({ error: "rapo lab has ended; start it again in the terminal" });
-  }
+  const reply = await fetch(address, options).catch(lost);
   if (reply.ok) return reply;
   let told = {};
   try { told = await reply.json(); } catch { /* no words: the status has to do */ }
   throw new Refused({ error: `the server answered with ${reply.status}`, ...told });
+}
+
+// An answer that did not come, or not to its end: a newer question took its place, or nobody is there.
+function lost(error) {
+  if (error.name === "AbortError") throw new Refused({ superseded: true });
+  throw new Refused({ error: "rapo lab has ended; start it again in the terminal" });
 }
 
 // The head, with `arrays` by name: {data, shape}.
