@@ -29,7 +29,7 @@ EPISODE = 1200
 FRAMES = 32
 """Prepared observations of each environment, shown again and again."""
 ACTIONS = 3
-AT_LEAST: dict[int, float | None] = {10: 1.5, 105: None, 510: 1.3}
+AT_LEAST: dict[int, float | None] = {10: 2.5, 105: None, 510: 1.8}
 """Entries of an observation, and how many times SB3's steps a second we must reach.
 
 10 is what every method sees; 105 adds RAPO's fields at 250 nodes; 510 stands for many regions.
