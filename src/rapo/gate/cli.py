@@ -249,7 +249,7 @@ def report(
         raise ValueError(results[0].error)
     if as_json:
         for result in results:
-            tables.print_json(result._asdict())
+            tables.print_json(result.to_dict())
     else:
         counts = Counter(r.status + (" before" if r.duplicate else "") for r in results)
         typer.echo(", ".join(f"{n} {what}" for what, n in counts.items()))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import floor, isfinite
-from typing import Any, NamedTuple
+from typing import Any
 
 from rapo.gate.config import GateConfig
 from rapo.gate.events import (
@@ -64,7 +64,8 @@ class HarmReport:
         return cls(**values)
 
 
-class ReportResult(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class ReportResult:
     """What became of one report."""
 
     status: str
@@ -77,6 +78,10 @@ class ReportResult(NamedTuple):
     duplicate: bool = False
     """It was there already; this is the first answer again."""
     error: str | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Its fields by name, as JSON takes them; `asdict` would copy each value deeply."""
+        return {name: getattr(self, name) for name in self.__slots__}
 
 
 @dataclass(frozen=True, slots=True)

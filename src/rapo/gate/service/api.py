@@ -168,7 +168,7 @@ def _add_platform(router: APIRouter, gate: Gate, metrics: Metrics) -> None:
         answers = [next(accepted) if result is None else result for result in results]
         for result in answers:
             metrics.reported(result.status)
-        return as_json({"results": [result._asdict() for result in answers]})
+        return as_json({"results": [result.to_dict() for result in answers]})
 
 
 def _prepared(
