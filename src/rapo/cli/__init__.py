@@ -2,6 +2,11 @@
 
 A file per group of commands; each loads what it runs when it is called, so that `rapo --help` is
 quick. A new command is a function in one of them, and its place in the list below.
+
+- options: what several commands share
+- graphs, training, replay, studies: `demo`, `graph`; `train`; `rsd`, `report`; `calibrate`,
+  `reproduce`
+- passed_on, manual: commands with words of their own; `rapo docs`
 """
 
 from __future__ import annotations

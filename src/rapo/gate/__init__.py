@@ -2,6 +2,29 @@
 
 It needs the core alone; the research side knows nothing of it. Names load on first use: a platform
 that only calls the service (`rapo.gate.client`) does not wait for numba.
+
+Its files, in the order in which data flows:
+
+- config, events: settings; what the log holds and how it is written
+- store, sqlite; postgres, postgres_log, session: the log: one appender, unique keys, snapshots,
+  the writer's place at a file
+- names, registry, ledger, exposure, law, cells, steps, fold, traffic, state: from events to
+  fields, in whole numbers and fixed order
+- memory, writer, engine: snapshots, and memory to serve from, kept in step with the log by one
+  thread
+- intake, decide, gate: reports; decisions; `Gate`, which has an engine
+- declare, actions: what people do, each action declared once: method, endpoint, command, form,
+  dry run and log line follow
+- chains, audit, bias: why a decision changed; reporters, outcomes, what an action would change;
+  rates by group
+- retention, migrate: what is taken out of a log for good; logs of the first format
+- format, tables: numbers and times in words, what people type; what is printed, files of
+  reports
+- service/: the API and the page of reviewers
+- shadow_log, fit: a log as arrays, folded under any settings; settings from it, in words and as
+  a figure
+- cli, commands, demo: `rapo gate …`, the bundled stream
+- client, calls: for platforms that call the service: the standard library alone
 """
 
 from __future__ import annotations

@@ -1,4 +1,16 @@
-"""The Replay Suppression Diagnostic: does a system replay what harmed it before?"""
+"""The Replay Suppression Diagnostic: does a system replay what harmed it before?
+
+Its files, in the order in which data flows:
+
+- protocol, stage: what an environment must offer: RSD's calls, or a stage of its own choice
+- policy, saved_models: policies of all kinds as actors
+- runner, plan, episodes, frame: `evaluate`: what is run, the phases of one run, the numbers of
+  its episodes
+- metrics, statistics, bootstrap, tails, pooled, result: pure functions on what was found
+- plots, table, page, report: pictures, metrics in words; parts of every HTML page; the page of
+  RSD
+- checker, trial, restart: what an environment or a policy breaks, in words
+"""
 
 from __future__ import annotations
 

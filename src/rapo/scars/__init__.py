@@ -3,6 +3,14 @@
 `KernelField` is the default; `GridField` is the exact reference for few dimensions, `DensityField`
 is coarse and small, `NetworkField` experimental. All offer what `ScarField` describes, beside
 `rapo.HarmMemory`, whose regions they replace by points.
+
+Its files, in the order in which data flows:
+
+- box, field: what every field offers: deposit, visit, step, advance, conductance, snapshot
+- dictionary, kernel: centres that learn, merge and answer (the default)
+- grid; mixture, density; perceptron, isotonic, network: the exact reference; coarse and small;
+  experimental
+- width, kinds: the rule for the width; fields by name
 """
 
 from rapo.scars.density import DensityField

@@ -1,4 +1,13 @@
-"""Films of replay: `P0` beside RAPO with the same draws, as GIF or MP4."""
+"""Films of replay: `P0` beside RAPO with the same draws, as GIF or MP4.
+
+Its files, in the order in which data flows:
+
+- recording: one episode, kept at the steps that are shown
+- panels, scene: a graph or a platform's picture; both halves and their curves, a frame at a
+  time
+- palette, encode, output: colours of a GIF; GIF or MP4, whole or not at all; `film`
+- subject, command, cli: behind `rapo watch`
+"""
 
 from __future__ import annotations
 
