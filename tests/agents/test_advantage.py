@@ -2,10 +2,11 @@
 
 import numpy as np
 import pytest
+from forward_sum import reference_advantages
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rapo.agents.advantage import advantages, reference_advantages
+from rapo.agents.advantage import advantages
 
 
 def case(seed, T, N, K, end_rate):

@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 import torch
 from delayed import DELAY, LENGTH, Delayed, constraints, mean_cost
+from forward_sum import reference_advantages
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from toys import Counting, collected, linear_critic
 
 from rapo.agents import ppo as ppo_module
-from rapo.agents.advantage import reference_advantages
 from rapo.agents.agent import Agent
 from rapo.agents.config import PPOConfig
 from rapo.agents.lagrangian import Constraint

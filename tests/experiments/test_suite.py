@@ -16,7 +16,7 @@ from rapo.agents import PlatformConfig, PPOConfig
 from rapo.agents.train import train
 from rapo.experiments import reproduce, schedule
 from rapo.experiments.rsd_command import ConstantPolicy
-from rapo.experiments.suite import command, sizes
+from rapo.experiments.suite import command, piece, sizes
 from rapo.experiments.suite.bars import BARS, bars
 from rapo.experiments.suite.command import report_suite, run_suite
 from rapo.experiments.suite.domains import DOMAINS, chosen_domains
@@ -95,8 +95,8 @@ def test_the_numbers_are_those_of_a_direct_evaluation(made):
     found = evaluate(
         domain.make(1, True), ConstantPolicy(1, 4), 2, 1000, True, horizons=TINY.horizons
     )
-    piece = json.loads(next((out / "pieces").glob("routing-1-*")).read_text())
-    ours = next(run for run in piece["runs"] if run["kernel"] == "RAPO")
+    content = piece.read(next((out / "pieces").glob("routing-1-*.parquet")))
+    ours = next(run for run in content["runs"] if run["kernel"] == "RAPO")
     assert ours["sensitive_mass"] == found.of_phase("sensitive_mass", 2).sum(axis=1).tolist()
     options = {
         "RAPO": {}, "off@rep": {"off": True}, "trace alone": {"params": FieldParams(eta=0)},
@@ -143,16 +143,28 @@ def test_the_page_holds_everything_and_says_what_the_data_are(made):
 def test_what_is_there_is_not_run_again(made, here):
     out, _ = made
     pieces = sorted((out / "pieces").iterdir())
-    before = {path: path.read_bytes() for path in pieces}
+    before = {path: piece.read(path)["runs"] for path in pieces}
     table = (out / "suite.csv").read_bytes()
     pieces[-1].unlink()
     here.clear()
     run_suite("routing", "tiny", out, stand_in=True, jobs=1)
     assert here == [pieces[-1].stem]
     assert (out / "suite.csv").read_bytes() == table
-    for path in pieces:
-        one, other = json.loads(before[path]), json.loads(path.read_bytes())
-        assert one["runs"] == other["runs"]
+    assert {path: piece.read(path)["runs"] for path in pieces} == before
+
+
+def test_a_piece_comes_back_as_it_went_and_json_of_the_first_suites_is_read(tmp_path):
+    runs = [
+        {"kernel": "RAPO", "reach": [1.0, 0.1 + 0.2], "RAG": {"replay": [2.0, 5e-324]},
+         "ASD": [None, None]},
+        {"kernel": "constant", "action": 3, "reach": [7.0, 8.0]},
+    ]  # fmt: skip
+    content = {"format": 1, "key": "k", "about": {"nodes": 5, "words": ["a"]}, "runs": runs}
+    piece.write(tmp_path / "pieces" / "k.parquet", content)
+    assert piece.read(piece.piece_path(tmp_path, "k")) == content
+    (tmp_path / "pieces" / "old.json").write_text(json.dumps(content))
+    assert piece.read(piece.piece_path(tmp_path, "old")) == content
+    assert piece.piece_path(tmp_path, "new").name == "new.parquet"
 
 
 def test_domains_add_up_and_one_that_is_not_finished_is_told(made, here, tmp_path):

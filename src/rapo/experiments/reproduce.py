@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import platform
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from importlib import import_module
 from importlib.metadata import version
@@ -181,20 +181,23 @@ def preset_of(out: Path, preset: Preset) -> Preset:
         raise ValueError(f"{path} is damaged ({error}); choose another --out") from error
 
 
+def refuse_another_config(out: Path, before: Mapping[str, Any], mine: Mapping[str, Any]) -> None:
+    """Refuse a folder whose results are of another config than `mine`; the first value is named."""
+    names = sorted(k for k in {*before, *mine} if before.get(k) != mine.get(k))
+    if names:
+        first = names[0]
+        raise ValueError(
+            f"{out} holds results of another config; they differ in {', '.join(names)} "
+            f"(there {first} = {before.get(first)}, now {mine.get(first)}); choose another --out"
+        )
+
+
 def claim_folder(out: Path, preset: Preset) -> None:
     """Say in `manifest.json` what the folder holds; refuse one that holds something else."""
     path = out / "manifest.json"
     mine = json.loads(json.dumps(preset.to_dict()))
     if path.exists():
-        before = _manifest(path)["config"]
-        names = sorted(k for k in {*before, *mine} if before.get(k) != mine.get(k))
-        if names:
-            first = names[0]
-            raise ValueError(
-                f"{out} holds results of another config; they differ in {', '.join(names)} "
-                f"(there {first} = {before.get(first)}, now {mine.get(first)}); choose another "
-                "--out"
-            )
+        refuse_another_config(out, _manifest(path)["config"], mine)
         return
     content = {
         "preset": preset.name,

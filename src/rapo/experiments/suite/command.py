@@ -12,6 +12,7 @@ from rich.table import Table
 
 from rapo.agents.train import locked
 from rapo.core.validate import whole_number
+from rapo.experiments.pieces import need_pyarrow
 from rapo.experiments.reproduce import run_goals
 from rapo.experiments.suite.bars import MISSED
 from rapo.experiments.suite.domains import Domain, chosen_domains
@@ -59,6 +60,7 @@ def run_suite(
         jobs: platforms at a time, default one per core.
         console: where to tell; default none.
     """
+    need_pyarrow()
     out = Path(out)
     size = preset if isinstance(preset, Size) else size_named(preset)
     chosen, given = chosen_domains(domains), Given.of(policy)

@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from rapo.agents.checkpoint import replace_text
-from rapo.experiments.reproduce import versions
+from rapo.experiments.reproduce import refuse_another_config, versions
 from rapo.experiments.suite.domains import DOMAINS
+from rapo.experiments.suite.piece import piece_path
 from rapo.experiments.suite.policies import Given
 from rapo.experiments.suite.sizes import Size
 
@@ -38,14 +39,7 @@ def check_folder(out: Path, config: Mapping[str, Any]) -> None:
                 f"{out} holds {', '.join(taken)} and no {NAME} of {MADE_BY}; choose another --out"
             )
         return
-    before = manifest_of(out)["config"]
-    differing = sorted(k for k in {*before, *config} if before.get(k) != config.get(k))
-    if differing:
-        first = differing[0]
-        raise ValueError(
-            f"{out} holds a suite of another {', '.join(differing)} (there {first} = "
-            f"{before.get(first)}, now {config.get(first)}); choose another --out"
-        )
+    refuse_another_config(out, manifest_of(out)["config"], config)
 
 
 def note_plan(out: Path, config: Mapping[str, Any], planned: Mapping[str, Any]) -> None:
@@ -89,5 +83,5 @@ def finished(out: Path, manifest: Mapping[str, Any]) -> dict[str, Sequence[str]]
     return {
         name: plan["pieces"]
         for name, plan in manifest["domains"].items()
-        if all((out / "pieces" / f"{key}.json").exists() for key in plan["pieces"])
+        if all(piece_path(out, key).exists() for key in plan["pieces"])
     }

@@ -13,13 +13,13 @@ from typing import Any
 
 import numpy as np
 
-from rapo.agents.checkpoint import replace_text
 from rapo.cascade.idle import IdleWarning
 from rapo.cascade.setting import REPLAY
 from rapo.core.version import VERSION
 from rapo.envs.episodes import EpisodesVectorEnv
 from rapo.experiments.rsd_command import ConstantPolicy
 from rapo.experiments.suite.domains import DOMAINS, Domain
+from rapo.experiments.suite.piece import piece_path, write
 from rapo.experiments.suite.policies import Given
 from rapo.experiments.suite.sizes import Size
 from rapo.experiments.task import Task, Tell, digest
@@ -39,7 +39,7 @@ FORMAT = 1
 
 @dataclass(frozen=True)
 class Measure:
-    """Everything about one platform; leaves `pieces/<key>.json`."""
+    """Everything about one platform; leaves `pieces/<key>.parquet`."""
 
     domain: str
     seed: int
@@ -69,7 +69,7 @@ class Measure:
 
     def piece(self, root: Path) -> Path:
         """Where the result is."""
-        return root / "pieces" / f"{self.key}.json"
+        return piece_path(root, self.key)
 
     def done(self, root: Path) -> bool:
         """Whether there is nothing left to do."""
@@ -96,9 +96,7 @@ class Measure:
             "runs": runs,
             "seconds": round(perf_counter() - start, 2),
         }  # fmt: skip
-        path = self.piece(root)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        replace_text(path, json.dumps(content) + "\n")
+        write(self.piece(root), content)
 
     def _runs(
         self, domain: Domain, env: EpisodesVectorEnv, policy: Any, actions: int

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -11,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from rapo.experiments.suite import piece
 from rapo.experiments.suite.measure import CONSTANT, FORMAT, OFF, RATIOS
 from rapo.rsd.bootstrap import bootstrap_interval, ratio_bootstrap
 
@@ -27,9 +27,9 @@ def read(keys: Sequence[str], root: Path) -> list[dict[str, Any]]:
     """Contents of the pieces of one domain; a missing or damaged one is named."""
     found = []
     for key in keys:
-        path = root / "pieces" / f"{key}.json"
+        path = piece.piece_path(root, key)
         try:
-            content = json.loads(path.read_text(encoding="utf-8"))
+            content = piece.read(path)
             whole = content["runs"] and content["steps"] > 0
             if content["key"] != key or content["format"] != FORMAT or not whole:
                 raise ValueError(f"not a piece of {key}")
