@@ -158,6 +158,21 @@ def test_a_resting_scar_heeds_new_settings() -> None:
         same(fold, 1, {})
 
 
+def test_a_shorter_agreement_holds_from_the_next_tick_on_however_it_is_folded() -> None:
+    rows: Rows = np.zeros(2, ROW)
+    rows["tick"], rows["amount"], rows["region"] = START + 1, UNIT, [0, 1]
+    given = {"min_sources": 1, "min_signals": 1}
+    fold = play(new_fold(2, GateConfig(confirm_ticks=20, **given)), rows, {}, START + 5)
+    fold.configure(GateConfig(confirm_ticks=2, **given))
+    fold.vouch([Vouch(START + 5, 0, START + 6)])
+    assert fold.f.cells["sources"][:2].tolist() == [1, 1]
+    before = fold.f.cells.copy()
+    fold.again(fold.ledger.regions)
+    np.testing.assert_array_equal(fold.f.cells, before)
+    fold.run(START + 6)
+    assert fold.f.cells["sources"][:2].tolist() == [0, 0]
+
+
 def test_a_word_that_is_taken_back_leaves_later_ones_of_other_regions_in_force() -> None:
     rng = np.random.default_rng(3)
     rows, shown = made_up(rng, 2, 10, 40), exposed(rng, 2, 10)

@@ -6,6 +6,7 @@ belongs together within one is linked.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -157,6 +158,12 @@ class Change(NamedTuple):
 
     tick: int
     config: GateConfig
+
+
+def window_at(changes: Sequence[Change], tick: int) -> int:
+    """For how many ticks agreement holds at a tick; settings of that tick come after it."""
+    before = [change for change in changes if change.tick < tick] or changes[:1]
+    return before[-1].config.confirm_ticks
 
 
 class Vouch(NamedTuple):

@@ -24,6 +24,7 @@ from rapo.gate.cells import (
     Stops,
     Vouch,
     grown,
+    window_at,
 )
 from rapo.gate.config import GateConfig
 from rapo.gate.exposure import Exposure
@@ -312,7 +313,8 @@ class Fold:
         config = self.changes[change].config
         stops = stops or Stops.at(np.zeros(slots.size + 1), np.zeros(0, np.int64))
         rates = rates_of(config, self.topics if names is None else names)
-        advance(slots, until, f, book, free, rates, params_of(config), stops, anew)
+        p = params_of(config)._replace(window=window_at(self.changes, until))
+        advance(slots, until, f, book, free, rates, p, stops, anew)
 
     def _replay(
         self, slots: Slots, f: Cells, book: Book, free: npt.NDArray[np.bool_], until: int,
