@@ -32,7 +32,7 @@ class Tracker(Protocol):
     def __init__(self, out: Path, config: Mapping[str, Any], steps: int) -> None:
         """Begin, or go on after `steps` steps, with the run in folder `out`."""
 
-    def write(self, steps: int, told: Mapping[str, float]) -> None:
+    def write(self, steps: int, numbers: Mapping[str, float]) -> None:
         """What happened in the rollout that ended after `steps` steps."""
 
     def close(self) -> None:
@@ -46,9 +46,9 @@ class TensorBoard:
         writer = import_module("torch.utils.tensorboard").SummaryWriter
         self.events = writer(str(out / "tensorboard"), purge_step=steps + 1)
 
-    def write(self, steps: int, told: Mapping[str, float]) -> None:
+    def write(self, steps: int, numbers: Mapping[str, float]) -> None:
         """A scalar each."""
-        for name, value in _named(told):
+        for name, value in _named(numbers):
             self.events.add_scalar(name, value, steps)
 
     def close(self) -> None:
@@ -71,9 +71,9 @@ class WeightsAndBiases:
         )  # fmt: skip
         self.run.define_metric("*", step_metric="steps")
 
-    def write(self, steps: int, told: Mapping[str, float]) -> None:
+    def write(self, steps: int, numbers: Mapping[str, float]) -> None:
         """One row; W&B's own counter may not go back, as a resumed run does."""
-        self.run.log({"steps": steps, **dict(_named(told))})
+        self.run.log({"steps": steps, **dict(_named(numbers))})
 
     def close(self) -> None:
         """Send what is left."""
@@ -100,11 +100,11 @@ class MLflow:
             self.client.log_batch(run, params=piece)
         return run
 
-    def write(self, steps: int, told: Mapping[str, float]) -> None:
+    def write(self, steps: int, numbers: Mapping[str, float]) -> None:
         """A metric each, but for those that have no value yet."""
         now = int(1000 * time.time())
         metric = self.mlflow.entities.Metric
-        made = [metric(k, float(v), now, steps) for k, v in _named(told) if isfinite(v)]
+        made = [metric(k, float(v), now, steps) for k, v in _named(numbers) if isfinite(v)]
         self.client.log_batch(self.run, metrics=made)
 
     def close(self) -> None:
@@ -155,14 +155,14 @@ def open_trackers(
         except Exception as error:
             for tracker in made:
                 tracker.close()
-            told = " ".join(str(error).split())
-            raise ValueError(f"{name} could not begin: {told}") from error
+            reason = " ".join(str(error).split())
+            raise ValueError(f"{name} could not begin: {reason}") from error
     return made
 
 
-def _named(told: Mapping[str, float]) -> list[tuple[str, float]]:
+def _named(numbers: Mapping[str, float]) -> list[tuple[str, float]]:
     """`cost_harm` as `cost/harm`: services group names by what is before the stroke."""
-    return [(name.replace("_", "/", 1), value) for name, value in told.items()]
+    return [(name.replace("_", "/", 1), value) for name, value in numbers.items()]
 
 
 def _flat(config: Mapping[str, Any], name: str = "") -> list[tuple[str, str]]:

@@ -94,10 +94,10 @@ def train(
         try:
             log = _Log(out, learner, trackers)
             while learner.updates < config.updates:
-                told = learner.iterate()
-                log.write(learner.steps, told)
+                numbers = learner.iterate()
+                log.write(learner.steps, numbers)
                 if report is not None:
-                    report(learner.steps, told)
+                    report(learner.steps, numbers)
                 if learner.updates % SAVE_EVERY == 0 and learner.updates < config.updates:
                     log.flush()
                     _save(out, config, learner, shield, finished=False)
@@ -305,10 +305,10 @@ class _Log:
         self.fresh = updates == 0
         self.trackers = trackers
 
-    def write(self, steps: int, told: dict[str, float]) -> None:
-        self.rows.append({"steps": steps, **told})
+    def write(self, steps: int, numbers: dict[str, float]) -> None:
+        self.rows.append({"steps": steps, **numbers})
         for tracker in self.trackers:
-            tracker.write(steps, told)
+            tracker.write(steps, numbers)
 
     def flush(self) -> None:
         frame = pd.DataFrame(self.rows)

@@ -57,7 +57,7 @@ class OneEpisodeEnv(gymnasium.Env[Obs, np.int64]):
             seed = whole_number("seed", seed, 0, 2**63 - 2)
         x, info = self.vector.reset(seed=seed, options=options)
         super().reset(seed=seed)
-        return x[0], self._told(info)
+        return x[0], self._of_one(info)
 
     def begin(self, phase: str, stimulus: int | None = None) -> Obs:
         """Move to the start of `exposure`, `decay` or `replay`; memory stays."""
@@ -110,7 +110,7 @@ class OneEpisodeEnv(gymnasium.Env[Obs, np.int64]):
     def step(self, action: np.int64 | int) -> tuple[Obs, float, bool, bool, Info]:
         """One step; see the vector environment for `info`."""
         x, reward, _, truncated, info = self.vector.step(np.asarray(action).reshape(1))
-        return x[0], float(reward[0]), False, bool(truncated[0]), self._told(info)
+        return x[0], float(reward[0]), False, bool(truncated[0]), self._of_one(info)
 
     def snapshot(self) -> dict[str, npt.NDArray[Any]]:
         """Everything that evolves, as plain arrays."""
@@ -119,7 +119,7 @@ class OneEpisodeEnv(gymnasium.Env[Obs, np.int64]):
     def restore(self, state: Mapping[str, npt.NDArray[Any]]) -> tuple[Obs, Info]:
         """Take over a `snapshot`."""
         x, info = self.vector.restore(state)
-        return x[0], self._told(info)
+        return x[0], self._of_one(info)
 
     def describe(self) -> dict[str, Any]:
         """What the environment is made of, for a manifest."""
@@ -182,6 +182,6 @@ class OneEpisodeEnv(gymnasium.Env[Obs, np.int64]):
         """Release the renderer."""
         self.vector.close()
 
-    def _told(self, info: Info) -> Info:
+    def _of_one(self, info: Info) -> Info:
         """The info of the only sub-environment, as plain numbers."""
         return {name: value[0].item() for name, value in info.items()}

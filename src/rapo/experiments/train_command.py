@@ -27,7 +27,7 @@ from rapo.experiments.pool import as_they_end, channel, pool
 from rapo.experiments.shields import make_shield
 from rapo.experiments.train_words import graph_configs
 
-Told = dict[str, float]
+Numbers = dict[str, float]
 _WORDS = {
     "graph_seeds": "--graph-seed", "seeds": "--seed", "wanted_fit": "--fit", "changes": "--set",
 }  # fmt: skip
@@ -198,7 +198,7 @@ def train_all(
 def _side_by_side(
     configs: Sequence[AnyConfig],
     folders: Sequence[Path],
-    bars: Sequence[Callable[[int, Told], None]],
+    bars: Sequence[Callable[[int, Numbers], None]],
     jobs: int,
     options: dict[str, Any],
 ) -> list[dict[str, Any]]:
@@ -210,8 +210,8 @@ def _side_by_side(
 
         def show() -> None:
             while not news.empty():
-                i, steps, told = news.get()
-                bars[i](steps, told)
+                i, steps, numbers = news.get()
+                bars[i](steps, numbers)
 
         summaries = dict(as_they_end(workers, calls, between=show))
     return [summaries[i] for i in range(len(configs))]
@@ -223,7 +223,7 @@ def _one(
     """One run in a process of its own; tells its progress through `news`."""
     torch.set_num_threads(1)
     warnings.simplefilter("ignore", IdleWarning)  # the parent has told
-    return train(config, folder, report=lambda s, told: news.put((i, s, told)), **options)
+    return train(config, folder, report=lambda s, numbers: news.put((i, s, numbers)), **options)
 
 
 def _display(show: bool) -> Progress:
@@ -232,7 +232,7 @@ def _display(show: bool) -> Progress:
         BarColumn(bar_width=24),
         TextColumn("{task.percentage:>3.0f}%"),
         TimeRemainingColumn(),
-        TextColumn("{task.fields[told]}"),
+        TextColumn("{task.fields[now]}"),
         disable=not show,
         transient=True,
     )
@@ -246,11 +246,11 @@ class _Bar:
         name = config.method + (f"{graph} s{config.seed}" if several else "")
         self.progress = progress
         total = config.updates * config.ppo.rollout
-        self.task: TaskID = progress.add_task(name, total=total, told="")
-        self.smooth: Told = {}
+        self.task: TaskID = progress.add_task(name, total=total, now="")
+        self.smooth: Numbers = {}
 
-    def __call__(self, steps: int, told: Told) -> None:
-        for key, value in told.items():  # means of about ten rollouts: single ones are noisy
+    def __call__(self, steps: int, numbers: Numbers) -> None:
+        for key, value in numbers.items():  # means of about ten rollouts: single ones are noisy
             if isfinite(value):
                 self.smooth[key] = 0.9 * self.smooth.get(key, value) + 0.1 * value
         speed = self.progress.tasks[self.task].speed
@@ -258,6 +258,6 @@ class _Bar:
         words = [f"{speed:,.0f} steps/s" if speed else "", f"{figure} {self.smooth[figure]:.3f}"]
         for key, value in self.smooth.items():
             if key.startswith("cost_"):
-                dual = told["dual_" + key.removeprefix("cost_")]
+                dual = numbers["dual_" + key.removeprefix("cost_")]
                 words.append(f"{key.removeprefix('cost_')} {value:.2f} (dual {dual:.2f})")
-        self.progress.update(self.task, completed=steps, told="  ".join(filter(None, words)))
+        self.progress.update(self.task, completed=steps, now="  ".join(filter(None, words)))

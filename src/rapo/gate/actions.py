@@ -131,7 +131,7 @@ class Override(Action):
 @action("allow", "/v1/allow", scope="review", event="Allow", verb="Change the allow-list")
 @dataclass(frozen=True)
 class Allow(Action):
-    """Put a region on the allow-list: no report on it counts, nor ever did; or take it off."""
+    """Put a region on the allow-list, or take it off. No report on it counts, nor ever did."""
 
     region: Annotated[Region, _REGION]
     remove: Annotated[bool, Given(Kind.FLAG, "Take it off the list.")] = field(
@@ -166,7 +166,7 @@ class Allow(Action):
 @action("rollback", "/v1/rollbacks", scope="review", event="Rollback", verb="Roll back")
 @dataclass(frozen=True)
 class Rollback(Action):
-    """Take reports out as if they had never come: some, a reporter's, a time range's."""
+    """Take reports out as if they had never come. Some, a reporter's, a time range's."""
 
     reports: Annotated[list[int] | int | None, _REPORTS] = None
     source: Annotated[str | None, Given(Kind.WORD, "Everything of this reporter so far.")] = None
@@ -223,7 +223,7 @@ class Rollback(Action):
 )
 @dataclass(frozen=True)
 class Mode(Action):
-    """`shadow` computes and logs; `enforce` serves the gated law to `percent` of decisions."""
+    """Serve the gated law, or only log it. `enforce` does so for `percent` of decisions."""
 
     mode: Annotated[
         str, Given(Kind.CHOICE, "Compute and log, or serve.", choices=("shadow", "enforce"))
@@ -265,7 +265,7 @@ class Mode(Action):
 )  # fmt: skip
 @dataclass(frozen=True)
 class Configure(Action):
-    """Change settings from the next tick on; those that ticks hang on cannot change."""
+    """Change settings from the next tick on. Those that ticks hang on cannot change."""
 
     changes: Annotated[dict[str, Any], Given(Kind.SETTINGS, "As min_sources=5 or params.w_H=4.")]
 
@@ -310,7 +310,7 @@ class Configure(Action):
 @action("label", "/v1/labels", scope="admin", event="ConfigChange", part="labels", verb="Label")
 @dataclass(frozen=True)
 class Label(Action):
-    """Label regions for audits, outcomes and the page; replaces earlier labels."""
+    """Label regions for audits, outcomes and the page. Replaces earlier labels."""
 
     labels: Annotated[
         dict[Region, dict[str, str]], Given(Kind.LABELS, "Regions and what to say of each.")

@@ -73,7 +73,7 @@ def init(
     ] = None,
     config: Annotated[Path | None, typer.Option(help="Settings of the gate (TOML).")] = None,
 ) -> None:
-    """Make a gate, in shadow mode; prints each key once, a line `scope key`."""
+    """Make a gate, in shadow mode. Prints each key once, a line `scope key`."""
     settings = config_of(config)
     _refuse_existing(db, key_file)
     keys = {} if key_file is None else _service("auth").write_key_file(key_file)
@@ -165,7 +165,7 @@ def demo(
     out: Annotated[Path | None, typer.Option(help="Folder for the figure.")] = None,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the small stream.")] = 0,
 ) -> None:
-    """A gate at work on a small stream: gated, explained, attacked, rolled back."""
+    """A gate at work: a small stream gated, explained and attacked."""
     from rapo.gate.demo import run_demo
 
     run_demo(out=out, seed=seed)
@@ -223,7 +223,7 @@ def report(
     text_ids: TextIds = False,
     as_json: Json = False,
 ) -> None:
-    """Report harm, once or from a file; says what became of each report."""
+    """Report harm, once or from a file. Says what became of each report."""
     words = {"--source": source, "--key": key, "--harm": harm, "--signal": signal}
     if file is not None:
         others = {**words, "--at": at, "--decision": decision, "--regions": regions}
@@ -269,7 +269,7 @@ def _read_reports(file: str, text_ids: bool) -> list[HarmReport]:
 
 
 def status(db: Db, as_json: Json = False) -> None:
-    """The gate at a glance: mode, tick, regions, scars, queue, alarms."""
+    """The gate at a glance: mode, regions, scars, queue, alarms."""
     with opened(db, write=False) as gate:
         view = gate.read(overview)
         config = gate.config
@@ -284,7 +284,7 @@ def audit_region(
     text_ids: TextIds = False,
     as_json: Json = False,
 ) -> None:
-    """From reports to decisions: what made a region what it is, and what it changed."""
+    """What made a region what it is, and which decisions it changed."""
     name = region_of(region, text_ids)
     with opened(db, write=False) as gate:
         found = gate.chain(name, limit)

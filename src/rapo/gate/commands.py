@@ -74,7 +74,7 @@ def login() -> str:
 
 
 def verify(db: Db, as_json: Json = False) -> None:
-    """Fold the whole log afresh and compare; exit code 1 if anything differs."""
+    """Fold the whole log afresh and compare. Exit code 1 if anything differs."""
     with opened(db, write=False) as gate:
         found = gate.verify()
     rows = [(name, value) for name, value in found.items() if name != "ok"]
@@ -222,7 +222,7 @@ def fit(
     seed: Annotated[int, typer.Option(min=0, help="Seed of the intervals.")] = 0,
     as_json: Json = False,
 ) -> None:
-    """Find settings in the earlier part of a log, score them on the later part."""
+    """Find settings in the earlier part of a log. The later part scores them."""
     from rapo.gate.fit import DAY_SECONDS, lines, save
     from rapo.gate.fit import fit as fitted
     from rapo.gate.shadow_log import ShadowLog
@@ -263,7 +263,7 @@ def erase(
     by: By = "",
     as_json: Json = False,
 ) -> None:
-    """Put a pseudonym in the place of a reporter's name, everywhere; stop the server first."""
+    """Take a reporter's name out of a log. A pseudonym stands there then; stop the server first."""
     with _log_of(db) as store:
         done = erased(store, source, reason=reason, by=by or login())
     words = f"{done.events} events now say {done.pseudonym}; the fields are what they were\n"
@@ -278,7 +278,7 @@ def compact(
     by: By = "",
     as_json: Json = False,
 ) -> None:
-    """Keep the fields as they were at a time and drop what led to them; stop the server first."""
+    """Drop events up to a time, and keep the fields. Stop the server first."""
     point = time_of("--before", before)
     assert point is not None
     with _log_of(db) as store:
@@ -295,7 +295,7 @@ def migrate(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Copy a log of the first format (harm per tick) into a new one; the old one stays."""
+    """Copy a log of the first format into a new one. The old one stays."""
     given: dict[str, Any] = {}
     if config is not None:
         with config.open("rb") as file:

@@ -249,8 +249,8 @@ def exposing(decision_id: str, shown: Iterable[Region], now: float) -> Work:
     if isinstance(shown, str | bytes):
         raise ValueError(f"shown must be a list of regions, got {shown!r}")
     names = [checked_region(r) for r in shown]
-    told = {"decision_id": decision_id, "shown": names}
-    draft = drafted("Exposure", now, told, exposure_key(decision_id))
+    content = {"decision_id": decision_id, "shown": names}
+    draft = drafted("Exposure", now, content, exposure_key(decision_id))
 
     def work(state: State, log: Appending) -> tuple[bool, list[Event]]:
         found = log.find([decision_key(decision_id), exposure_key(decision_id)])

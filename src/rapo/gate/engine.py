@@ -298,8 +298,8 @@ class Engine:
         self._log(log, drafted("Tick", at, {"tick": now}))
         left = self.state.bands_left
         for band in sorted(set(left) - left_before):
-            told = {"band": band, "seen": left[band], "tick": now}
-            self._log(log, drafted("Escalation", at, told))
+            content = {"band": band, "seen": left[band], "tick": now}
+            self._log(log, drafted("Escalation", at, content))
 
     def _tick_now(self) -> int:
         return floor(self.clock() / self.state.config.tick_seconds)

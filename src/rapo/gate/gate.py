@@ -339,10 +339,10 @@ class Gate:
 def _found(store: Store, config: GateConfig, now: float) -> None:
     """Write a new gate's first event."""
     created = {"at": now, "tick": floor(now / config.tick_seconds), "id": secrets.token_hex(8)}
-    told = {
+    content = {
         "created": created, "format": LOG_FORMAT, "config": config.to_dict(), "mode": "shadow",
         "percent": 100.0, "reason": "created", "by": "program",
     }  # fmt: skip
     with store.appending() as log:
         if not list(log.tail(0)):  # another replica may have been faster
-            log.append([drafted("ConfigChange", now, told)])
+            log.append([drafted("ConfigChange", now, content)])

@@ -258,9 +258,9 @@ def beginning(store: Store, fetch: Fetch | None = None) -> State:
     try:
         return load(*base, fetch or store.find)
     except ValueError as error:
-        told = in_words(dropped(store))
+        what = in_words(dropped(store))
         raise StoreError(
-            f"{store.address}: {told}, and {error}; open it with the version of rapo that dropped "
+            f"{store.address}: {what}, and {error}; open it with the version of rapo that dropped "
             "them, or restore a copy from before"
         ) from error
 
@@ -279,8 +279,8 @@ def dropped(store: Store) -> dict[str, Any] | None:
     for event in store.read(newest[0].position, 1, kinds=["Erasure"], newest=True):
         data["heads"] = event.data()["heads"]  # it renamed a reporter in them
     intact = heads_of(events_of(store, 0, data["until"])) == data["heads"]
-    told = {name: data[name] for name in ("until", "fields", "chain")}
-    return {**told, "on": newest[0].at, "intact": intact}
+    kept = {name: data[name] for name in ("until", "fields", "chain")}
+    return {**kept, "on": newest[0].at, "intact": intact}
 
 
 def heads_of(events: Iterator[Event]) -> str:

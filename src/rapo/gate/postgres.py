@@ -338,5 +338,5 @@ class PostgresStore:
             raise self._failed(error) from error
 
     def _failed(self, error: psycopg.Error) -> StoreError:
-        told = " ".join(str(error).split()) or type(error).__name__
-        return StoreError(f"{self.address}: {told}")
+        reason = " ".join(str(error).split()) or type(error).__name__
+        return StoreError(f"{self.address}: {reason}")

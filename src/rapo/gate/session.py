@@ -86,9 +86,9 @@ def checked_address(address: str) -> dict[str, Any]:
     try:
         given = conninfo_to_dict(address)
     except psycopg.Error as error:
-        told = " ".join(str(error).split())
+        reason = " ".join(str(error).split())
         raise ValueError(
-            f"the address must be postgresql://user:password@host:port/database; {told}"
+            f"the address must be postgresql://user:password@host:port/database; {reason}"
         ) from None
     return {**_DEFAULTS, **given}
 

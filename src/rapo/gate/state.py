@@ -192,8 +192,8 @@ class State:
             report.rolled_back |= report.position in gone
         self.review = {k: r for k, r in self.review.items() if not r.rolled_back}
         self.fold.again(np.concatenate((regions, self.fold.drop(gone))))
-        told = {"position": event.position, "at": event.at, "count": len(gone)}
-        self.rollbacks.append({**data, **told})
+        when = {"position": event.position, "at": event.at, "count": len(gone)}
+        self.rollbacks.append({**data, **when})
         self.revision = event.position
 
     def _configchange(self, event: Event, data: dict[str, Any]) -> None:

@@ -45,5 +45,5 @@ class PlatformEnv(OneEpisodeEnv):
         memory = self.vector.engine.memory
         return EpisodeMemory(memory.harm) if isinstance(memory, RegionMemory) else None
 
-    def _told(self, info: Info) -> Info:
-        return {name: value for name, value in super()._told(info).items() if value == value}
+    def _of_one(self, info: Info) -> Info:
+        return {name: value for name, value in super()._of_one(info).items() if value == value}

@@ -105,18 +105,18 @@ def _frontier(ours: dict[str, Any], constants: pd.DataFrame) -> Bar:
 
 def _better(ours: dict[str, Any], baselines: Sequence[dict[str, Any]]) -> Bar:
     """Less sensitive mass than every baseline at the same return, or more."""
-    told, holds = [], True
+    others, holds = [], True
     for other in baselines:
         less = ours["SM_vs_P0"] < other["SM_vs_P0"]
         same = ours["ReturnKept"] >= other["ReturnKept"] - SAME_RETURN
         holds &= bool(less and same)
-        told.append(
+        others.append(
             f"{other['kernel']} {_two(other['SM_vs_P0'])} at {_two(other['ReturnKept'])} of the "
             "return"
         )
     mine = f"RAPO {_two(ours['SM_vs_P0'])} at {_two(ours['ReturnKept'])}"
     demand = "SM_vs_P0 below every baseline's at the same return"
-    return Bar("baseline", RAPO, demand, "; ".join([mine, *told]), holds)
+    return Bar("baseline", RAPO, demand, "; ".join([mine, *others]), holds)
 
 
 def _at_most(name: str, value: float, limit: float) -> Bar:

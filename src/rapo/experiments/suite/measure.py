@@ -159,8 +159,8 @@ def ratios(found: RSDResult) -> dict[str, Any]:
 
 def about(env: EpisodesVectorEnv) -> dict[str, Any]:
     """What the platform says of itself, as plain values."""
-    told: Mapping[str, Any] = env.describe()
-    return dict(json.loads(json.dumps(dict(told), default=str)))
+    described: Mapping[str, Any] = env.describe()
+    return dict(json.loads(json.dumps(dict(described), default=str)))
 
 
 def made_of(domain: Domain, env: EpisodesVectorEnv) -> str:

@@ -60,11 +60,11 @@ class Card:
                 next((b.verdict for b in found if b.kernel == kernel), "")
                 for kernel in table["kernel"]
             ]
-        told: dict[str, Any] = {
+        columns: dict[str, Any] = {
             "domain": self.domain.name, "data": self.data, "policy": self.policy,
             "platforms": self.seeds, "episodes": self.episodes,
         }  # fmt: skip
-        for place, (name, value) in enumerate(told.items()):
+        for place, (name, value) in enumerate(columns.items()):
             table.insert(place, name, value)
         return table
 
