@@ -31,6 +31,8 @@ REPORTED, REPORTS, NAMED = 2000, 500_000, 1000
 """Regions and reports of the gate that is audited; reports of one batch."""
 CALLS = 200
 """Decisions of a block."""
+AUDITED = 6
+"""Rounds with audits at the most: each waits for a whole verification."""
 HALVES, HEADER = 2000, 64 << 20
 """Half-sent requests, and bytes of one header."""
 STRANGER = "127.0.0.2"
@@ -160,8 +162,9 @@ def audit_rows(served: Served, effort: Effort, bodies: list[str]) -> list[Row]:
         _audit(served, *question)
     decided(served, CALLS, bodies)
     idle, busy, answered = [], [], 0
-    for i in range(effort.rounds):
-        effort.progress(f"audits, round {i + 1} of {effort.rounds}")
+    rounds = min(effort.rounds, AUDITED)
+    for i in range(rounds):
+        effort.progress(f"audits, round {i + 1} of {rounds}")
         idle.append(decided(served, CALLS, bodies))
         with _repeated([lambda q=q: _audit(served, *q) for q in asked]) as counts:
             busy.append(decided(served, CALLS, bodies))

@@ -256,7 +256,7 @@ def checked_region(value: Any) -> Region:
     """`value` as a region: a string or a 64-bit integer."""
     if isinstance(value, str):
         return checked_word("a region", value)
-    if isinstance(value, int | np.integer) and not isinstance(value, bool):
+    if type(value) is int or (isinstance(value, int | np.integer) and not isinstance(value, bool)):
         if -(2**63) <= value < 2**63:
             return int(value)
         raise ValueError(f"a region must fit 64 bits, got {value}")

@@ -28,6 +28,9 @@ MOST_AHEAD = 60.0
 """Seconds that a report's time may lie in the future: clocks differ."""
 MOST_REGIONS = 1000
 """Regions that one report may name."""
+_NEEDED = frozenset({"source", "key", "harm", "signal", "at"})
+_NAMES = _NEEDED | {"decision_id", "regions"}
+"""Names that a report must have, and that it may have."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,10 +59,8 @@ class HarmReport:
         """From a JSON object; a name too many or too few is an error."""
         if not isinstance(values, Mapping):
             raise ValueError(f"a report must be an object, got {values!r:.80}")
-        needed = {"source", "key", "harm", "signal", "at"}
-        missing = sorted(needed - set(values))
-        unknown = sorted(set(values) - needed - {"decision_id", "regions"})
-        if missing or unknown:
+        if not _NEEDED <= values.keys() <= _NAMES:
+            missing, unknown = sorted(_NEEDED - values.keys()), sorted(values.keys() - _NAMES)
             raise ValueError(f"a report lacks {missing}" if missing else f"unknown names {unknown}")
         return cls(**values)
 
@@ -81,10 +82,13 @@ class ReportResult:
 
     def to_dict(self) -> dict[str, Any]:
         """Its fields by name, as JSON takes them; `asdict` would copy each value deeply."""
-        return {name: getattr(self, name) for name in self.__slots__}
+        return {
+            "status": self.status, "code": self.code, "report_id": self.report_id,
+            "duplicate": self.duplicate, "error": self.error,
+        }  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Checked:
     """A report with nothing wrong in itself, ready for the log."""
 

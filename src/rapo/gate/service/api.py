@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any
@@ -166,9 +167,12 @@ def _add_platform(router: APIRouter, gate: Gate, metrics: Metrics) -> None:
             found = await asyncio.to_thread(gate.report, sound)
         accepted = iter(found)
         answers = [next(accepted) if result is None else result for result in results]
-        for result in answers:
-            metrics.reported(result.status)
-        return as_json({"results": [result.to_dict() for result in answers]})
+        for status, count in Counter(result.status for result in answers).items():
+            metrics.reported(status, count)
+        return Response(
+            to_json({"results": [result.to_dict() for result in answers]}),
+            media_type="application/json",
+        )
 
 
 def _prepared(

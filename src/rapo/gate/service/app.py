@@ -244,9 +244,9 @@ class Metrics:
         """Count a decision."""
         self._decisions.labels(mode).inc()
 
-    def reported(self, status: str) -> None:
-        """Count a report."""
-        self._reports.labels(status).inc()
+    def reported(self, status: str, count: int) -> None:
+        """Count reports."""
+        self._reports.labels(status).inc(count)
 
     def answered(self, path: str, status: int, seconds: float) -> None:
         """Count a request; `path` is its route."""
