@@ -84,7 +84,7 @@ def one_thread() -> None:
 def machine() -> dict[str, Any]:
     """What the figures were measured on."""
     versions: dict[str, str | None] = {}
-    for package in ("rapo", *_PACKAGES):
+    for package in ("rapo-rl", *_PACKAGES):
         try:
             versions[package] = metadata.version(package)
         except metadata.PackageNotFoundError:

@@ -141,7 +141,7 @@ def pack_decision(body: DecisionBody) -> bytes:
     """A decision as bytes: 16 per candidate with integer regions, 8 more where psi is not 1."""
     regions = body.regions
     text = isinstance(regions, Names)
-    ids = regions.joined if isinstance(regions, Names) else regions.tobytes()
+    ids: Any = regions.joined if isinstance(regions, Names) else regions.data
     # where p is 0 psi does not show in Z, but the answer told it
     deformed = body.passed != 1.0 or bool((body.psi != 1.0).any())
     stimulus = b"" if body.stimulus is None else body.stimulus.encode()
@@ -153,10 +153,11 @@ def pack_decision(body: DecisionBody) -> bytes:
     )
     version = _LINES if text else _JSON  # a version that cannot read lines says so
     head = _HEAD.pack(
-        version, flags, body.tick, body.revision, body.passed, body.p.size, len(ids), len(stimulus)
-    )
-    psi = body.psi.tobytes() if deformed else b""
-    return b"".join((head, ids, body.p.tobytes(), psi, stimulus))
+        version, flags, body.tick, body.revision, body.passed, body.p.size,
+        len(ids) if text else 8 * len(ids), len(stimulus),
+    )  # fmt: skip
+    # arrays are joined as they are: bytes of each would be copied twice
+    return b"".join((head, ids, body.p.data, body.psi.data if deformed else b"", stimulus))
 
 
 def unpack_decision(body: bytes) -> DecisionBody:
