@@ -34,6 +34,7 @@ from rapo.gate.events import (
     unpack_decision,
 )
 from rapo.gate.names import Names
+from rapo.gate.registry import reals_into
 from rapo.gate.state import State
 from rapo.gate.store import Appending, StoreError
 
@@ -98,6 +99,16 @@ def _answer_into(p: Any, psi: Any, psi_min: float, enforced: bool, q: Any) -> An
     return total, passed, bounded
 
 
+@kernel
+def _gate_into(
+    keys: Any, values: Any, reals: Any, regions: Any, p: Any, psi_min: float, enforced: bool,
+    psi: Any, q: Any,
+) -> Any:  # fmt: skip
+    """Look up the `psi` of integer regions, and answer as `_answer_into`; one call, not two."""
+    reals_into(keys, values, regions, reals, psi)
+    return _answer_into(p, psi, psi_min, enforced, q)
+
+
 class View:
     """psi of every region, the mode, and the revision of both."""
 
@@ -131,9 +142,17 @@ class View:
         Raises:
             ValueError: `p` is not a distribution over the regions.
         """
-        psi = self.psi(regions)
         enforced = self.enforces(decision_id)
-        decision, passed = answer(p, psi, enforced, self.psi_min, decision_id, self.revision)
+        if isinstance(regions, np.ndarray):
+            psi, q = np.empty(p.size), np.empty(p.size)
+            table = self._regions.integers
+            found = _gate_into(*table, self._psi, regions, p, self.psi_min, enforced, psi, q)
+            _check(found, p, self.psi_min, decision_id)
+            mode = "enforce" if enforced else "shadow"
+            decision, passed = Decision(q, psi, decision_id, self.revision, mode), found[1]
+        else:
+            psi = self.psi(regions)
+            decision, passed = answer(p, psi, enforced, self.psi_min, decision_id, self.revision)
         body = DecisionBody(regions, p, psi, passed, tick, self.revision, enforced, stimulus)
         return decision, body
 
@@ -148,15 +167,23 @@ def answer(
 ) -> tuple[Decision, float]:
     """The decision that `p` and `psi` give, and the mass `Z` that passes."""
     q = np.empty(p.size)
-    total, passed, bounded = _answer_into(p, psi, psi_min, enforced, q)
+    found = _answer_into(p, psi, psi_min, enforced, q)
+    _check(found, p, psi_min, decision_id)
+    mode = "enforce" if enforced else "shadow"
+    return Decision(q, psi, decision_id, revision, mode), found[1]
+
+
+def _check(
+    found: tuple[float, float, bool], p: npt.NDArray[np.float64], psi_min: float, decision_id: str
+) -> None:
+    """Refuse what `_answer_into` found not to be a law, or not within its bounds."""
+    total, _, bounded = found
     if not abs(total - 1) <= SUM_TOLERANCE:
         raise ValueError(_why_not(p, total))
     if not bounded:
         raise RuntimeError(
             f"decision {decision_id} would leave its bounds with psi_min = {psi_min}; not served"
         )
-    mode = "enforce" if enforced else "shadow"
-    return Decision(q, psi, decision_id, revision, mode), passed
 
 
 def _why_not(p: npt.NDArray[np.float64], total: float) -> str:

@@ -56,9 +56,12 @@ def _reals(reals: Any, numbers: Any, out: Any) -> None:
         out[i] = _real(reals, numbers[i])
 
 
-@kernel
-def _look_up_reals(keys: Any, values: Any, wanted: Any, reals: Any, out: Any) -> None:
-    """Both at once: a call costs as much as looking up hundreds of keys."""
+@inlined
+def reals_into(keys: Any, values: Any, wanted: Any, reals: Any, out: Any) -> None:
+    """`reals` of every key that is wanted, by the arrays of an `IntTable`; 1 where there is none.
+
+    For kernels that go on with them: a call costs as much as looking up hundreds of keys.
+    """
     for i in range(wanted.size):
         out[i] = _real(reals, values[_slot(keys, values, wanted[i])])
 
@@ -73,32 +76,24 @@ class IntTable:
 
     def __init__(self) -> None:
         self._count = 0
-        self._read = np.zeros(16, np.int64), np.full(16, UNKNOWN, np.int32)
+        self.arrays = np.zeros(16, np.int64), np.full(16, UNKNOWN, np.int32)
 
     def insert(self, keys: npt.NDArray[Any], values: npt.NDArray[Any]) -> None:
         """Add keys that are not there yet, each once."""
         self._count += keys.size
-        held, numbers = self._read
+        held, numbers = self.arrays
         if 2 * self._count > held.size:
             size = 1 << (4 * self._count - 1).bit_length()
             old_keys, old = held[numbers != UNKNOWN], numbers[numbers != UNKNOWN]
             held, numbers = np.zeros(size, np.int64), np.full(size, UNKNOWN, np.int32)
             _insert(held, numbers, old_keys, old)
         _insert(held, numbers, keys.astype(np.int64), values.astype(np.int32))
-        self._read = held, numbers
+        self.arrays = held, numbers
 
     def numbers(self, keys: npt.NDArray[np.int64]) -> npt.NDArray[np.int32]:
         """Number of each key, UNKNOWN where there is none."""
         out = np.empty(keys.size, np.int32)
-        _look_up(*self._read, keys, out)
-        return out
-
-    def reals(
-        self, keys: npt.NDArray[np.int64], reals: npt.NDArray[np.float64]
-    ) -> npt.NDArray[np.float64]:
-        """`reals[number]` of each key, 1 where there is none."""
-        out = np.empty(keys.size)
-        _look_up_reals(*self._read, keys, reals, out)
+        _look_up(*self.arrays, keys, out)
         return out
 
 
@@ -294,6 +289,11 @@ class Registry:
             text = [(name, i) for i, name in enumerate(new, start) if isinstance(name, str)]
             self._strings.insert(*zip(*text, strict=True))
 
+    @property
+    def integers(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int32]]:
+        """Arrays of the table of names that are integers, for `reals_into`."""
+        return self._integers.arrays
+
     def number(self, name: Region) -> int:
         """Number of a name, UNKNOWN where there is none."""
         return self._numbers.get(name, UNKNOWN)
@@ -319,8 +319,6 @@ class Registry:
         self, names: npt.NDArray[np.int64] | Names, reals: npt.NDArray[np.float64]
     ) -> npt.NDArray[np.float64]:
         """`reals[number]` of each name, 1 where there is none."""
-        if isinstance(names, np.ndarray):
-            return self._integers.reals(names, reals)
         out = np.empty(len(names))
         _reals(reals, self.numbers(names), out)
         return out
