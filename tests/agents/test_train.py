@@ -82,6 +82,22 @@ def test_a_run_leaves_checkpoint_progress_summary_and_config(tmp_path, config):
     assert TrainConfig.from_dict(content["config"]) == made
 
 
+def test_a_finished_run_that_is_resumed_keeps_its_summary_and_one_update_writes_a_new_one(
+    tmp_path, config
+):
+    made = config("GE", 2)
+    summary = train(made, tmp_path)
+    assert summary["steps_per_second"] > 0 and 0 < summary["environment_share"] < 1
+    assert train(made, tmp_path, resume=True) == summary
+    assert json.loads((tmp_path / "summary.json").read_text()) == summary
+    stale = {**summary, "reward": 1e9}
+    (tmp_path / "summary.json").write_text(json.dumps(stale))
+    train_until(1, made, tmp_path / "cut")
+    (tmp_path / "cut" / "summary.json").write_text(json.dumps(stale))
+    last = train(made, tmp_path / "cut", resume=True)  # one update is left, to the same steps
+    assert (last["steps"], last["reward"]) == (summary["steps"], summary["reward"])
+
+
 def test_steps_are_rounded_up_to_whole_rollouts(tmp_path, config):
     made = config("GE", steps=257)
     assert made.updates == 2
