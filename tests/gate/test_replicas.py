@@ -103,6 +103,7 @@ def test_two_gates_are_one(pair: tuple[Gate, Gate, Clock]) -> None:
     assert gated.q[0] < 0.5
 
     one.flush()
+    two.flush()
     until(lambda: fields_of(one)[0] == fields_of(two)[0] == one.store.last())
     assert fields_of(one) == fields_of(two)
     assert fields_of(one)[1] == fresh_hash(one)

@@ -152,17 +152,23 @@ class PostgresStore:
             raise StoreError(f"{self.address}: another thread of this process is still appending")
         try:
             turn = self._begin(after, keys)
-            try:
+            with self._undone_on_error():
                 yield turn
                 turn.commit()
-            except psycopg.Error as error:
-                self._let_go()
-                raise self._failed(error) from error
-            except BaseException:
-                self._undo()
-                raise
         finally:
             self._turn.release()
+
+    @contextmanager
+    def _undone_on_error(self) -> Iterator[None]:
+        """Roll back what fails; a connection that fails is let go."""
+        try:
+            yield
+        except psycopg.Error as error:
+            self._let_go()
+            raise self._failed(error) from error
+        except BaseException:
+            self._undo()
+            raise
 
     def _begin(self, after: int | None, keys: Sequence[str]) -> Turn:
         """Hold the lock, on a new connection if the one at hand was lost meanwhile."""
@@ -206,17 +212,12 @@ class PostgresStore:
         if not one(session, f"SELECT pg_try_advisory_lock({_OPEN})"):
             raise StoreError(f"other replicas have {self.address} open; stop them first")
         try:
-            turn = Rewrite(session, self.address)
-            with session.patient(_CHECK):
-                session.execute("SET LOCAL idle_in_transaction_session_timeout = 0")
-                yield turn
-                turn.commit()
-        except psycopg.Error as error:
-            self._let_go()
-            raise self._failed(error) from error
-        except BaseException:
-            self._undo()
-            raise
+            with self._undone_on_error():
+                turn = Rewrite(session, self.address)
+                with session.patient(_CHECK):
+                    session.execute("SET LOCAL idle_in_transaction_session_timeout = 0")
+                    yield turn
+                    turn.commit()
         finally:
             if self._writer is not None:
                 session.execute(f"SELECT pg_advisory_unlock({_OPEN})")
