@@ -1,5 +1,7 @@
 """Pictures of the four domains: drawn over a still part, they are those of a full drawing."""
 
+from itertools import pairwise
+
 import gymnasium
 import numpy as np
 import pytest
@@ -56,7 +58,7 @@ def test_a_picture_over_its_still_part_is_a_full_drawing(name):
         scarred(engine, strength)
         shown.append(engine.frame(1))
         np.testing.assert_array_equal(shown[-1], whole(engine))
-    assert all((a != b).mean() > 0.001 for a, b in zip(shown, shown[1:], strict=False))
+    assert all((a != b).mean() > 0.001 for a, b in pairwise(shown))
 
 
 @pytest.mark.parametrize("name", SEEDS)

@@ -190,7 +190,7 @@ class PicturePanel:
         place = pixels[self._rows, self._columns]
         image = Image.fromarray(self._picture)
         size = (place.shape[1], place.shape[0])
-        place[..., :3] = image.resize(size, Image.Resampling.HAMMING)
+        place[..., :3] = np.asarray(image.resize(size, Image.Resampling.HAMMING))
 
 
 def _colour(name: str) -> npt.NDArray[np.float32]:

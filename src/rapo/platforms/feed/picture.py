@@ -66,7 +66,7 @@ class Picture:
         self._at, centre, radius = places(claims, feed.setting.regions)
         self._canvas = Canvas((8, 8), (0.01, 0.05, 0.98, 0.87))
         ax = self._canvas.ax
-        discs = [Circle(spot, r + 0.012) for spot, r in zip(centre, radius, strict=True)]
+        discs = [Circle((x, y), r + 0.012) for (x, y), r in zip(centre, radius, strict=True)]
         self._regions: Any = PatchCollection(discs)
         ax.add_collection(self._regions)
         self._heat: Any = ax.scatter([], [], c=HOT, alpha=0.22, lw=0)
