@@ -66,12 +66,15 @@ class Picture:
         self._at, centre, radius = places(claims, feed.setting.regions)
         self._canvas = Canvas((8, 8), (0.01, 0.05, 0.98, 0.87))
         ax = self._canvas.ax
-        discs = [Circle((x, y), r + 0.012) for (x, y), r in zip(centre, radius, strict=True)]
+        discs = [
+            Circle((left, up), r + 0.012) for (left, up), r in zip(centre, radius, strict=True)
+        ]
         self._regions: Any = PatchCollection(discs)
         ax.add_collection(self._regions)
         self._heat: Any = ax.scatter([], [], c=HOT, alpha=0.22, lw=0)
         shade = np.where(claims.false, FALSE, QUIET)
-        self._claims: Any = ax.scatter(*self._at.T, c=shade, lw=0)
+        x, y = self._at.T
+        self._claims: Any = ax.scatter(x, y, c=shade, lw=0)
         self._pushed: Any = ax.scatter([], [], s=150, marker="o", fc="none", ec=PUSHED, lw=1.6)
         ax.set_aspect("equal")
         ax.margins(0.03)
