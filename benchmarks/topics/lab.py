@@ -35,20 +35,24 @@ _MOVED = """async () => {
   return window.lab.drawn - start;
 }"""
 """Milliseconds from a move of the slider until numbers and curves are drawn."""
-_COUNTED = """() => {
-  const player = window.lab.player, onstep = player.onstep;
-  window.scrubbed = { steps: 0, work: 0 };
-  player.onstep = (time) => {
+_SCRUBBED = """async (moves) => {
+  const range = document.querySelector("#step");
+  let work = 0;
+  const start = performance.now();
+  for (let i = 0; i < moves; i++) {
+    await new Promise(requestAnimationFrame);
     const before = performance.now();
-    onstep(time);
-    window.scrubbed.steps += 1;
-    window.scrubbed.work += performance.now() - before;
-  };
+    range.value = (i * 37) % 1200;
+    range.dispatchEvent(new Event("input"));
+    work += performance.now() - before;
+  }
+  return [(performance.now() - start) / 1000, work / moves];
 }"""
-"""From now on steps that are shown are counted, and the milliseconds that their scripts take."""
+"""Drag the bar to and fro, as often as the browser asks for a frame: seconds, and milliseconds of
+script a move. (A mouse that a test moves waits for each frame before its next move.)"""
 FRAME_EVENTS = "disabled-by-default-devtools.timeline.frame"
-DRAGGED = 240
-"""Moves of the mouse while the bar is dragged."""
+MOVED_TIMES = 240
+"""Moves of the bar."""
 
 
 def measure(effort: Effort) -> list[Row]:
@@ -88,26 +92,16 @@ def measure(effort: Effort) -> list[Row]:
 
 
 def _scrubbing(browser: Any, page: Any) -> Row:
-    """Frames a second that the browser draws while the mouse drags the bar to and fro."""
-    page.evaluate(_COUNTED)
-    box = page.locator("#step").bounding_box()
-    left, width, middle = box["x"] + 9, box["width"] - 18, box["y"] + box["height"] / 2
-    page.mouse.move(left, middle)
-    page.mouse.down()
+    """Frames a second that the browser draws while the bar is dragged."""
     browser.start_tracing(page=page, categories=["-*", FRAME_EVENTS])
-    start = time.perf_counter()
-    for i in range(DRAGGED):
-        page.mouse.move(left + width * (1 - abs(1 - i * 2 / DRAGGED)), middle)
-    seconds = time.perf_counter() - start
+    seconds, work = page.evaluate(_SCRUBBED, MOVED_TIMES)
     events = json.loads(browser.stop_tracing())["traceEvents"]
-    page.mouse.up()
     drawn = sum(event["name"] == "DrawFrame" for event in events)
-    told = page.evaluate("() => window.scrubbed")
     return Row(
-        "scrubbing", min(drawn, told["steps"]) / seconds, "frames/s", case=f"{SCRUBBED:,} nodes",
+        "scrubbing", min(drawn, MOVED_TIMES) / seconds, "frames/s", case=f"{SCRUBBED:,} nodes",
         at_least=FRAMES,
-        note=f"{drawn} frames drawn of {told['steps']} steps in {seconds:.1f} s, without a GPU; "
-        f"{told['work'] / max(told['steps'], 1):.1f} ms of script a step",
+        note=f"{drawn} frames drawn of {MOVED_TIMES} moves in {seconds:.1f} s, without a GPU; "
+        f"{work:.1f} ms of script a move",
     )  # fmt: skip
 
 
