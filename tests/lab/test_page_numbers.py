@@ -134,6 +134,20 @@ def test_long_work_is_stopped_and_what_is_shown_stays(page, rows):
     assert numbers(page) == rows(choice(page)) and page.inner_text("#of") == "3"
 
 
+def test_numbers_of_one_place_are_not_shown_beside_another(page):
+    moved(page, lambda: typed(page, "episodes", 200))
+    page.select_option("#place", "rapo/Routing-v0")
+    page.wait_for_selector("#stop:visible")
+    page.wait_for_function("() => document.querySelector('#title').textContent.includes('Routing')")
+    page.click("#stop")
+    page.wait_for_selector("#waiting", state="hidden")
+    assert page.locator("#rows tr").count() == 0 and page.inner_text("#point") == ""
+    assert page.evaluate("() => window.lab.curves.every((c) => c.data === null)")
+    page.click("#command")
+    page.wait_for_selector("#problem:not([hidden])")
+    assert "no numbers" in page.inner_text("#problem")
+
+
 def test_what_is_copied_finds_the_same_numbers(page, tmp_path):
     moved(page, lambda: page.fill("#tau", "0.2468"))
     shown = numbers(page)

@@ -63,7 +63,7 @@ async function openPlace(words = {}) {
   controls.settled = place;
   scene = told;
   scene.start = (time) => (time < told.horizons[0] + told.horizons[1] ? 0 : told.horizons[0] + told.horizons[1]);
-  counts = null;
+  forget();
   pictures.forEach((p) => { p.film = null; p.chosen = -1; });
   $("#title").textContent = told.title;
   $("#remarks").replaceChildren(...told.remarks.map((words_) => Object.assign(document.createElement("li"), { textContent: words_ })));
@@ -75,6 +75,14 @@ async function openPlace(words = {}) {
   player.phases(told.horizons);
   pictures.forEach((p) => { p.scene = scene; p.side = controls.sides.a; p.layout(); });
   await run();
+}
+
+// Numbers of the place before are not shown beside another one.
+function forget() {
+  shown = counts = null;
+  curves.forEach((c) => c.clear());
+  $("#rows").replaceChildren();
+  for (const name of ["#point", "#how", "#count-a", "#count-b"]) $(name).textContent = "";
 }
 
 // Numbers and curves of the present choice; the film follows once the controls rest.

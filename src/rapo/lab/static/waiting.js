@@ -67,7 +67,7 @@ export class Waiting {
   }
 
   async stop() {
-    this.say("stopped: what is shown is of the setting before", false);
+    this.say("stopped", false);
     this.stopped = true;
     this.box.hidden = true;
     try { await ask("stop", {}); } catch { /* then it has ended anyway */ }
