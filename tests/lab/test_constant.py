@@ -10,7 +10,7 @@ import pytest
 from rapo.lab.choice import Draws
 from rapo.lab.constant import run_constant
 from rapo.lab.film import film_of
-from rapo.lab.numbers import answer
+from rapo.lab.numbers import CURVES, answer
 from rapo.rsd.frame import against
 from rapo.rsd.runner import evaluate
 
@@ -104,3 +104,17 @@ def test_the_numbers_under_p0_are_those_of_its_own_constants(source, moved):
         own = evaluate(env, lambda x: 0, against_P0=True, selectivity=True, **draws.options).frame
         for name in set(own) - LEFT_OUT:
             np.testing.assert_array_equal(mine[name], own[name], name)
+
+
+def test_curves_are_means_over_the_episodes_and_the_shown_one(source):
+    found = answer(source, source.side, Draws(4, seed=3), lambda: None)
+    curves = found.curves(2)
+    assert set(curves) == {f"{name}.{kind}" for name in CURVES for kind in ("mean", "shown")}
+    for name in CURVES:
+        series = found.result.traces[name].astype(np.float64)
+        known = np.isfinite(series)
+        total = np.where(known, series, 0).sum(axis=0)
+        with np.errstate(invalid="ignore"):
+            mean = total / known.sum(axis=0)
+        np.testing.assert_allclose(curves[f"{name}.mean"], mean, rtol=1e-5)
+        np.testing.assert_array_equal(curves[f"{name}.shown"], series[2])

@@ -6,6 +6,7 @@ import ast
 import subprocess
 import sys
 
+import numpy as np
 from lab_page import choice, moved, numbers, typed
 
 from rapo.lab.choice import Draws, Place
@@ -42,6 +43,40 @@ def test_every_control_moves_the_numbers(page, rows):
     moved(page, lambda: typed(page, "scope-much", 3))
     assert choice(page)["a"]["scope"] == "topk:3"
     assert numbers(page) == rows(choice(page))
+
+
+def test_what_is_written_and_drawn_is_what_was_found(page, source):
+    """Digits of the table, curves and counts, of A and of B."""
+    for row in page.locator("#rows tr").all():
+        for cell in row.locator("td[data-side]").all():
+            mean, low, high = (cell.get_attribute(f"data-{n}") for n in ("mean", "low", "high"))
+            words = cell.inner_text().split()
+            assert abs(float(words[0]) - float(mean)) <= 0.06 * 10 ** -(len(words[0]) > 5)
+            assert words[2] == "to" and float(words[1]) <= float(words[0]) <= float(words[3])
+            for text, value in zip(words[1::2], (low, high), strict=True):
+                digits = len(text.partition(".")[2])
+                assert digits >= 1 and abs(float(text) - float(value)) <= 0.51 * 10**-digits
+    page.evaluate("() => window.lab.player.go(930)")
+    for name, side in (("a", source.side), ("b", source.side.nominal)):
+        found = answer(source, side, Draws(4), lambda: None)
+        reach, inside = (found.result.traces[n][0, 930] for n in ("reach", "sensitive_mass"))
+        assert page.inner_text(f"#count-{name}") == f"reach {reach:.0f}, sensitive {inside:.0f}"
+        for curve, series in found.curves(0).items():
+            trace, kind = curve.split(".")
+            drawn = page.evaluate(
+                """([trace, side, kind]) => { const c = window.lab.curves.find((c) =>
+                    c.name === trace); return [...c.data[side][kind]].map((v) =>
+                    Number.isNaN(v) ? null : v); }""",
+                [trace, name, kind],
+            )
+            smooth = [
+                np.nanmean(part[max(0, t - 9) : t + 1])
+                if np.isfinite(part[max(0, t - 9) : t + 1]).any()
+                else np.nan
+                for part in np.split(series.astype(float), [500, 700])
+                for t in range(len(part))
+            ]
+            np.testing.assert_allclose(np.array(drawn, float), smooth, rtol=1e-4, atol=1e-6)
 
 
 def test_a_slider_and_its_box_agree(page, rows):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import io
 import json
+import math
 import os
 
 import numpy as np
@@ -44,6 +45,11 @@ def test_the_film_is_played_scrubbed_and_probed_with_the_keyboard(page):
         inside,
     )
     assert f"H {told:.3f}" in words and "not applied here" in words
+    G, H, psi = (float(words.partition(f"{name} ")[2].split(",")[0].split()[0])
+                 for name in ("G", "H", "psi"))  # fmt: skip
+    p = page.evaluate("() => window.lab.controls.choice.a.params")
+    wanted = min(1, max(p["psi_min"], math.exp(-p["w_G"] * G - p["w_H"] * H)))
+    assert psi == pytest.approx(wanted, abs=0.004)
     box = page.locator("#net-a").bounding_box()
     at = page.evaluate("() => window.lab.pictures[0].spot(7)")
     page.mouse.move(box["x"] + at[0], box["y"] + at[1])
