@@ -72,7 +72,7 @@ def test_python_and_command(case, tmp_path):
     for name, numbers in zip("AB", wanted, strict=True):
         same(found[name], numbers)
     lines = as_command(place, sides, draws, source.side).splitlines()
-    assert len(lines) == 2
+    assert len(lines) == 2 and [line.count("--scope off") for line in lines] == [0, 1]
     again = run_command(lines[0], tmp_path / "a")
     for name in ROWS:  # a file keeps the digits that NumPy writes
         assert again[name]["mean"] == pytest.approx(wanted[0][name]["mean"], rel=1e-12, nan_ok=True)

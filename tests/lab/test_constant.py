@@ -70,6 +70,16 @@ def test_the_film_is_of_the_episode_whose_curves_are_shown(source):
                                   regions[source.graph.sensitive])  # fmt: skip
 
 
+@pytest.mark.parametrize("scope", ["full", "local:0.5"])
+def test_the_film_tells_which_regions_are_never_deformed(source, scope):
+    side = replace(source.side, scope=scope)
+    engine = source.make(side).engine
+    film = film_of(source, side, Draws(2), lambda: None)
+    closed = film.arrays["open"] == 0
+    assert closed.any() and closed.all() == (scope == "full")
+    np.testing.assert_array_equal(closed, engine.designated)
+
+
 def test_a_film_of_many_regions_tells_their_fields_less_often(source, monkeypatch):
     monkeypatch.setattr("rapo.lab.film.MOST_FIELDS", 600)
     whole = film_of(source, source.side, Draws(4), lambda: None)

@@ -50,6 +50,13 @@ def test_the_film_is_played_scrubbed_and_probed_with_the_keyboard(page):
     p = page.evaluate("() => window.lab.controls.choice.a.params")
     wanted = min(1, max(p["psi_min"], math.exp(-p["w_G"] * G - p["w_H"] * H)))
     assert psi == pytest.approx(wanted, abs=0.004)
+    tint = page.evaluate(
+        """(v) => { const p = window.lab.pictures[1];
+            return p.closed(p.film.arrays.region.data[v], p.row(1199)); }""",
+        inside,
+    )
+    shut = 1 - max(p["psi_min"], math.exp(-p["w_H"] * told))
+    assert tint == pytest.approx(min(1, shut / (1 - p["psi_min"])), abs=1e-5)
     box = page.locator("#net-a").bounding_box()
     at = page.evaluate("() => window.lab.pictures[0].spot(7)")
     page.mouse.move(box["x"] + at[0], box["y"] + at[1])
