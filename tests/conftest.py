@@ -11,6 +11,8 @@ from rapo.cascade.generate import generate
 from rapo.cascade.graph import Graph
 from rapo.cascade.setting import Setting
 
+pytest_plugins = ["chromium"]
+
 os.environ.setdefault("RAPO_QUIET", "1")  # tests read stderr line by line
 
 

@@ -13,25 +13,16 @@ from urllib.parse import urlencode
 
 import pytest
 import uvicorn
+from chromium import watched
 from waiting import until
 
 from rapo.gate import Gate
 from rapo.gate.service.app import make_app
 from rapo.gate.service.auth import Keys
 
-CHROMIUM = Path("/usr/bin/chromium")
-sync_api = pytest.importorskip("playwright.sync_api", reason="the browser tests need playwright")
-pytestmark = pytest.mark.skipif(
-    not CHROMIUM.exists(), reason=f"the browser tests need Chromium at {CHROMIUM}"
-)
-
 STREAM = runpy.run_path(str(Path(__file__).with_name("stream.py")))
 EVIL, SPAMMED, CAMPAIGN = STREAM["EVIL"], STREAM["SPAMMED"], STREAM["CAMPAIGN"]
 KEYS = {"review": "key-review", "admin": "key-admin"}
-ARGUMENTS = [
-    "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
-    "--disable-background-networking", "--disable-component-update", "--disable-sync",
-]  # fmt: skip
 SECONDS = 30_000
 """Most milliseconds that a page may take: test machines may be busy."""
 
@@ -69,31 +60,13 @@ def site(gate):
     thread.join(10)
 
 
-@pytest.fixture(scope="module")
-def browser():
-    with sync_api.sync_playwright() as playwright:
-        chromium = playwright.chromium.launch(executable_path=str(CHROMIUM), args=ARGUMENTS)
-        yield chromium
-        chromium.close()
-
-
 @pytest.fixture
 def page(browser, site):
     """A page that remembers every complaint and every request."""
     context = browser.new_context(viewport={"width": 1366, "height": 768}, base_url=site)
-    page = watched(context)
+    page = watched(context, SECONDS)
     yield page
     context.close()
-
-
-def watched(context):
-    page = context.new_page()
-    page.set_default_timeout(SECONDS)
-    page.complaints, page.asked = [], []
-    page.on("console", lambda m: page.complaints.append(m.text) if m.type == "error" else None)
-    page.on("pageerror", lambda error: page.complaints.append(str(error)))
-    page.on("request", lambda request: page.asked.append(request.url))
-    return page
 
 
 def log_in(page, scope="review"):
@@ -227,7 +200,7 @@ def test_a_region_called_script_does_nothing(page, site):
 
 def test_without_scripts_everything_can_be_done(browser, site, gate):
     context = browser.new_context(java_script_enabled=False, base_url=site)
-    page = watched(context)
+    page = watched(context, SECONDS)
     page.goto("/")
     page.fill("#key", KEYS["review"])
     page.click("text=Log in")
@@ -263,7 +236,7 @@ def test_one_box_chooses_all_that_wait(page, site, gate):
 
 def test_lists_are_sorted_and_narrowed_without_scripts(browser, site, gate):
     context = browser.new_context(java_script_enabled=False, base_url=site)
-    page = watched(context)
+    page = watched(context, SECONDS)
     page.goto("/")
     page.fill("#key", KEYS["review"])
     page.click("text=Log in")
@@ -289,7 +262,7 @@ def test_every_page_fits_a_laptop_and_a_phone(browser, site, gate, scheme, width
     context = browser.new_context(
         viewport={"width": width, "height": 768}, base_url=site, color_scheme=scheme
     )
-    page = watched(context)
+    page = watched(context, SECONDS)
     log_in(page, "admin")
     chain = gate.chain(SPAMMED)
     pages = {
@@ -319,7 +292,7 @@ def test_every_page_fits_a_laptop_and_a_phone(browser, site, gate, scheme, width
 
 def test_on_a_phone_what_somebody_judges_is_read_without_moving_sideways(browser, site):
     context = browser.new_context(viewport={"width": 390, "height": 844}, base_url=site)
-    page = watched(context)
+    page = watched(context, SECONDS)
     log_in(page, "admin")
     cut = """() => [...document.querySelectorAll(".stacked, .fit, nav a, .filters *")]
         .filter((e) => e.getBoundingClientRect().right > innerWidth).length"""

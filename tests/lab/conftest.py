@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 import threading
-import time
 
 import pytest
 import uvicorn
+from lab_page import opened
+from waiting import until
 
 from rapo.lab.answers import Desk
 from rapo.lab.choice import Draws, Place, Side
@@ -84,13 +85,21 @@ def lab(place):
     server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()
-    deadline = time.monotonic() + 60
-    while not server.started and time.monotonic() < deadline:
-        time.sleep(0.02)
-    assert server.started
+    until(lambda: server.started, thread.is_alive)
     port = server.servers[0].sockets[0].getsockname()[1]
     made.address = f"http://127.0.0.1:{port}"
     yield made
     server.should_exit = True
     thread.join(20)
     made.close()
+
+
+@pytest.fixture
+def page(browser, lab):
+    made = opened(browser, lab)
+    yield made
+    refusals = ("422", "413", "409")  # the browser's own words for an answer that says why
+    assert [w for w in made.complaints if not any(code in w for code in refusals)] == []
+    strangers = [u for u in made.asked if not u.startswith((lab.address, "data:", "blob:"))]
+    assert strangers == []
+    made.context.close()

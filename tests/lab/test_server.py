@@ -146,6 +146,41 @@ def test_a_newer_job_ends_the_older_ones_of_its_kind():
         work.run("numbers", lambda check: "late")
 
 
+def test_a_job_is_stopped_and_tells_how_far_it_is():
+    work = Work()
+    told = []
+
+    def job(check):
+        work.tell("A", 0.25)
+        told.append(work.told)
+        work.stop()
+        check()
+        return "never"
+
+    with pytest.raises(SupersededError):
+        work.run("numbers", job)
+    assert told == [("A", 0.25)] and work.told is None
+    assert work.run("numbers", lambda check: "later") == "later"
+
+
+def test_progress_and_stop_are_asked_for_while_a_job_runs(inside, place, monkeypatch):
+    where = {"kind": place.kind, "nodes": place.nodes, "seed": place.seed}
+    choice = {"place": where, "a": {"regions": "node", "params": {}}, "draws": {}}
+    seen = []
+
+    def slow(source, side, draws, check, tell):
+        tell(0.5)
+        seen.append(inside.post("/api/progress", json={}).json())
+        assert inside.post("/api/stop", json={}).status_code == 200
+        check()
+
+    monkeypatch.setattr("rapo.lab.answers.answer", slow)
+    reply = inside.post("/api/numbers", json=choice)
+    assert reply.status_code == 409 and reply.json() == {"superseded": True}
+    assert seen == [{"words": "A", "share": 0.5}]
+    assert inside.post("/api/progress", json={}).json() == {"words": "", "share": None}
+
+
 def test_the_page_is_light():
     """At most 300 KB before data."""
     folder = server.files("rapo.lab") / "static"
@@ -184,7 +219,7 @@ def _command(*words, **options):
 )
 def test_bad_words_end_with_one_line(words, part):
     process = _command(*words)
-    out, err = process.communicate(timeout=300)
+    out, err = process.communicate()
     assert process.returncode == 2, (out, err)
     assert err.count("\n") == 1 and part in err
 
@@ -193,7 +228,7 @@ def test_a_port_in_use_ends_with_one_line():
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         process = _command("--port", str(port), "--no-browser")
-        out, err = process.communicate(timeout=300)
+        out, err = process.communicate()
     assert process.returncode == 2 and out == ""
     assert err.count("\n") == 1 and str(port) in err and "--port" in err
 
@@ -205,16 +240,16 @@ def test_it_ends_with_its_terminal_and_leaves_nothing(number, tmp_path):
     process.stdout.readline()
     address = process.stdout.readline().strip()
     with pytest.raises(urllib.error.HTTPError) as error:
-        urllib.request.urlopen(address.partition("?")[0], timeout=60)
+        urllib.request.urlopen(address.partition("?")[0])
     assert error.value.code == 403
     base, _, token = address.partition("?token=")
     port = base.rstrip("/").rpartition(":")[2]
     asked = urllib.request.Request(
         f"{base}api/start", b"{}", {"Cookie": f"rapo-lab-{port}={token}"}, method="POST"
     )
-    with urllib.request.urlopen(asked, timeout=60) as reply:
+    with urllib.request.urlopen(asked) as reply:
         assert json.loads(reply.read())["place"]["nodes"] == 60
     process.send_signal(number)
-    process.communicate(timeout=60)
+    process.communicate()
     assert process.returncode == 0
     assert not list(tmp_path.glob("rapo-lab-*"))

@@ -2,10 +2,12 @@
 
 import gymnasium
 import numpy as np
+import pandas as pd
 import pytest
 
 import rapo
 from rapo.rsd import RSDResult, evaluate
+from rapo.rsd.frame import against
 from rapo.rsd.metrics import discounted
 
 torch = pytest.importorskip("torch")
@@ -62,6 +64,23 @@ def test_the_twin_is_the_run_under_P0(pair):
         rapo_run.frame["P0Return"], discounted(nominal.traces["reward"][:, after], 0.99)
     )
     assert (rapo_run.frame["SM_vs_P0"] < 0.7).all()
+
+
+def test_a_twin_that_is_known_already_tells_the_same(pair, small_graph):
+    whole, nominal = pair
+    alone = run(make(small_graph), Net(5))
+    found = against(alone, nominal)
+    pd.testing.assert_frame_equal(found.frame, whole.frame, check_exact=True)
+    assert found.manifest["against_P0"] and np.isnan(alone.frame["SM_vs_P0"]).all()
+    assert (against(nominal, nominal).frame[COLUMNS] == 1).all(axis=None)
+
+
+@pytest.mark.parametrize("other", [{"seed": 4}, {"stimuli": 2}, {"horizons": (150, 50, 110)}])
+def test_a_twin_of_other_episodes_is_refused(pair, small_graph, other):
+    options = {"episodes": 6, "seed": 3, "horizons": HORIZONS, **other}
+    stranger = evaluate(make(small_graph, deformation="off"), Net(5), **options)
+    with pytest.raises(ValueError, match="episodes of the result"):
+        against(pair[0], stranger)
 
 
 def test_the_run_itself_is_not_disturbed_and_without_a_twin_nothing_is_told(pair, small_graph):

@@ -167,6 +167,24 @@ def test_the_general_path_runs_our_environment_through_the_protocol(small_graph)
     assert np.nanmean(off.of_phase("odds_ratio", 0)) < 1
 
 
+def test_somebody_is_told_how_far_it_is_and_may_end_it(small_graph):
+    env = rapo.GraphDiffusionVectorEnv(1, graph=small_graph, fit=False)
+    options = {"horizons": (30, 10, 60), "against_P0": True, "selectivity": True}
+    told = []
+    evaluate(env, lambda x: 0, 2, progress=lambda *share: told.append(share), **options)
+    assert told == [(done, 250) for done in range(1, 251)]  # twice 100, and 50 for selectivity
+
+    class EndError(Exception):
+        pass
+
+    def end(done, steps):
+        if done == 3:
+            raise EndError
+
+    with pytest.raises(EndError):
+        evaluate(env, lambda x: 0, 2, progress=end, **options)
+
+
 def test_an_empty_exposure_is_undefined():
     class Quiet(gymnasium.Env):
         stimuli = 1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 import pandas as pd
@@ -90,7 +91,7 @@ class Desk:
             head: dict[str, Any] = {"sides": []}
             arrays: dict[str, Any] = {}
             for name, side in zip("ab", sides, strict=True):
-                found = answer(source, side, draws, check)
+                found = answer(source, side, draws, check, partial(self._work.tell, name.upper()))
                 head["sides"].append(_told(found, draws))
                 curves = found.curves(draws.shown)
                 arrays |= {f"{name}.{key}": value for key, value in curves.items()}
@@ -156,9 +157,20 @@ class Desk:
         """The shown episode of both sides as a GIF."""
 
         def job(check: Check) -> Reply:
-            return gif_of(*_choice(given), check), "image/gif"
+            tell = partial(self._work.tell, "frames")
+            return gif_of(*_choice(given), check, tell), "image/gif"
 
         return self._work.run("gif", job)
+
+    def progress(self, given: Any) -> Reply:
+        """What the present job does, and which share of it is done."""
+        words, share = self._work.told or ("", None)
+        return as_json({"words": words, "share": share}), JSON
+
+    def stop(self, given: Any) -> Reply:
+        """End the present job; what the page shows stays."""
+        self._work.stop()
+        return as_json({}), JSON
 
 
 def _told(found: Answer, draws: Draws) -> dict[str, Any]:

@@ -115,6 +115,11 @@ class Side:
         """The same without its gate."""
         return replace(self, scope="off")
 
+    @property
+    def without_psi(self) -> Side:
+        """The same but for what only psi reads."""
+        return replace(self, params=replace(self.params, w_G=0.0, w_H=0.0, psi_min=1.0))
+
     def to_dict(self) -> dict[str, Any]:
         """As the page sends it."""
         whole = asdict(self)
@@ -146,6 +151,11 @@ class Draws:
             blamed("coupled", lambda: truth("coupled", words.get("coupled", False))),
             _whole("shown", words.get("shown", 0), 0, episodes - 1),
         )
+
+    @property
+    def which(self) -> tuple[int, int, int, bool]:
+        """What the numbers depend on: all but which episode is shown."""
+        return self.episodes, self.seed, self.stimulus, self.coupled
 
     @property
     def options(self) -> dict[str, Any]:

@@ -28,23 +28,18 @@ GAMMA = 0.99
 
 
 def run_constant(
-    env: GraphDiffusionVectorEnv,
-    action: int,
-    draws: Draws,
-    check: Check,
-    nominal: Traces | None = None,
+    env: GraphDiffusionVectorEnv, action: int, draws: Draws, check: Check
 ) -> RSDResult:
-    """What `evaluate` finds with `against_P0` and `selectivity`.
+    """What `evaluate` finds with `selectivity`.
 
     Args:
         env: of any number of episodes; those of the diagnostic run on copies.
         action: 0, 1 or 2.
         draws: which episodes.
         check: called between phases; it may raise to end the run.
-        nominal: the traces of Replay of the `P0` twin, if they are known.
     """
     spans = env.horizons
-    stage = _stage(env, draws, deformed=True)
+    stage = _stage(env, draws)
     parts = []
     entries = np.zeros((2, draws.episodes))
     kept: Any = None
@@ -65,8 +60,6 @@ def run_constant(
         check()
         stage.back(kept)
         other, _ = _phase(stage, REPLAY, action, min(WINDOW, spans[REPLAY]), stimulus % known + 1)
-    if nominal is None:
-        nominal = nominal_replay(env, action, draws, check)
     with np.errstate(invalid="ignore", divide="ignore"):
         gating = np.where(entries[0] > 0, 1 - entries[1] / entries[0], np.nan)
     part = {
@@ -74,30 +67,19 @@ def run_constant(
         "stimulus": stimulus, "ASD": np.zeros(draws.episodes), "GatingRate": gating,
         "ever": None, "scars": scars, "laws": None, "cascade": None, "activity": None,
     }  # fmt: skip
-    manifest = {"graph_hash": env.graph.hash, **draws.options, "horizons": list(spans)}
-    return joined(
-        [part], spans, draws.seed, GAMMA, None, manifest, twin=nominal, other=other
-    )  # fmt: skip
+    run = {"graph_hash": env.graph.hash, **draws.options, "horizons": list(spans)}
+    manifest = {**run, "gamma": GAMMA}
+    return joined([part], spans, draws.seed, GAMMA, None, manifest, other=other)
 
 
-def nominal_replay(env: GraphDiffusionVectorEnv, action: int, draws: Draws, check: Check) -> Traces:
-    """Traces (E, T_rep) of the Replay of the `P0` twin; no constant of the fields matters."""
-    stage = _stage(env, draws, deformed=False)
-    traces: Traces = {}
-    for phase, span in enumerate(env.horizons):
-        check()
-        traces, _ = _phase(stage, phase, action, span)
-    return traces
-
-
-def _stage(env: GraphDiffusionVectorEnv, draws: Draws, *, deformed: bool) -> VectorStage:
+def _stage(env: GraphDiffusionVectorEnv, draws: Draws) -> VectorStage:
     stage: VectorStage = env.stage(
         draws.episodes,
         seed=draws.seed,
         stimuli=checked_stimuli(draws.stimulus or None, draws.episodes, env.stimuli),
         horizons=env.horizons,
         coupled=draws.coupled,
-        deformed=(deformed,) * 3,
+        deformed=(True, True, True),
     )
     return stage
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from dataclasses import replace
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -11,17 +12,20 @@ import numpy as np
 
 from rapo.lab.choice import Draws, Side
 from rapo.lab.film import film_of
-from rapo.lab.numbers import Check
+from rapo.lab.numbers import Check, Tell
 from rapo.lab.policies import find_policy
 from rapo.lab.sources import GraphSource, Source
 from rapo.watch import Recording, film, record
+from rapo.watch.recording import frame_steps
 
 EVERY = 10
 """Steps between two frames."""
 NAMES = {"full": "RAPO", "off": "P0", "topk": "top k", "local": "local"}
 
 
-def gif_of(source: Source, sides: tuple[Side, Side], draws: Draws, check: Check) -> bytes:
+def gif_of(
+    source: Source, sides: tuple[Side, Side], draws: Draws, check: Check, tell: Tell
+) -> bytes:
     """The film as bytes; B stands on the left, in the colours of the page.
 
     Replay has the draws of Exposure, whatever is chosen on the page, as in every film of
@@ -32,12 +36,19 @@ def gif_of(source: Source, sides: tuple[Side, Side], draws: Draws, check: Check)
         sides: A and B.
         draws: which episodes, and which of them is shown.
         check: called now and then; it may raise to end the work.
+        tell: told which share of the frames is drawn.
     """
     a, b = (
         _recording(source, side, draws, name, check) for name, side in zip("AB", sides, strict=True)
     )
+    frames, drawn = len(frame_steps(a.spans, EVERY)), count(1)
+
+    def tick(done: int) -> None:
+        check()
+        tell(next(drawn) / frames)
+
     with tempfile.TemporaryDirectory(prefix="rapo-lab-") as folder:
-        path = film(b, a, Path(folder) / "lab.gif", tick=lambda _: check())
+        path = film(b, a, Path(folder) / "lab.gif", tick=tick)
         return path.read_bytes()
 
 

@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 
 from rapo.lab.choice import Draws, Side, blamed
-from rapo.lab.constant import Traces, nominal_replay, run_constant
-from rapo.lab.policies import find_policy
+from rapo.lab.constant import run_constant
+from rapo.lab.policies import Found, find_policy
 from rapo.lab.sources import GraphSource, Source
-from rapo.rsd.policy import Watcher, as_actor
+from rapo.rsd.frame import against
 from rapo.rsd.result import RSDResult
 from rapo.rsd.runner import evaluate
 
@@ -27,6 +27,7 @@ CURVES = ("reach", "sensitive_mass", "odds_ratio", "scar_mass")
 _KEPT = 12
 
 Check = Callable[[], None]
+Tell = Callable[[float], object]
 
 
 @dataclass(frozen=True)
@@ -58,10 +59,13 @@ def numbers_of(result: RSDResult) -> dict[str, dict[str, Any]]:
 
 
 _RESULTS: OrderedDict[Any, Answer] = OrderedDict()
-_NOMINAL: OrderedDict[Any, Traces] = OrderedDict()
+_RAN: OrderedDict[Any, RSDResult] = OrderedDict()
+_TWINS: OrderedDict[Any, RSDResult] = OrderedDict()
 
 
-def answer(source: Source, side: Side, draws: Draws, check: Check) -> Answer:
+def answer(
+    source: Source, side: Side, draws: Draws, check: Check, tell: Tell = lambda share: None
+) -> Answer:
     """Run the diagnostic of a side, or tell what is known of it.
 
     Args:
@@ -69,24 +73,18 @@ def answer(source: Source, side: Side, draws: Draws, check: Check) -> Answer:
         side: the setting.
         draws: which episodes.
         check: called now and then; it may raise to end the run.
+        tell: told now and then which share of the run is done.
     """
-    episodes = (draws.episodes, draws.seed, draws.stimulus, draws.coupled)
-    key = (source.serial, side, episodes)
+    key = (source.serial, side, draws.which)
     if key in _RESULTS:
         _RESULTS.move_to_end(key)
         return _RESULTS[key]
+    runs = _Runs(source, draws, check, tell)
     found = find_policy(source, side)
     env: Any = source.make(side, found.observe)
-    if isinstance(source, GraphSource) and found.action is not None:
-        twin = _nominal((source.serial, found.action, episodes), env, found.action, draws, check)
-        result = run_constant(env, found.action, draws, check, twin)
-    else:
-        actor: Any = Stoppable(as_actor(found.policy, env.single_action_space), check)
-        actor = _Watching(actor) if isinstance(actor.actor, Watcher) else actor
-        result = blamed(
-            "policy",
-            lambda: evaluate(env, actor, against_P0=True, selectivity=True, **draws.options),
-        )
+    runs.expect(1 if side.scope == "off" or runs.knows_twin(side, found) else 2)
+    ran = runs.of(side, found, env)
+    result = against(ran, ran if side.scope == "off" else runs.twin(side, found))
     numbers = numbers_of(result)
     rows = [{"name": name, **_plain(numbers[name])} for name in ROWS]
     made = Answer(result, source.point(env), int(np.shape(env.engine.G)[1]), rows)
@@ -94,49 +92,67 @@ def answer(source: Source, side: Side, draws: Draws, check: Check) -> Answer:
     return made
 
 
-def _nominal(key: Any, env: Any, action: int, draws: Draws, check: Check) -> Traces:
-    """The `P0` twin's Replay: a slider that moves a constant does not move it."""
-    if key not in _NOMINAL:
-        _keep(_NOMINAL, key, nominal_replay(env, action, draws, check))
-    return _NOMINAL[key]
+class _Runs:
+    """Runs of a place, each without its `P0` twin, the last few remembered.
+
+    A run under `P0` reads no psi, so it stays while w_G, w_H and psi_min are moved. What a constant
+    action does there is the same with any constants, but for the scars, which no twin tells.
+    """
+
+    def __init__(self, source: Source, draws: Draws, check: Check, tell: Tell) -> None:
+        self._source, self._draws, self._check, self._tell = source, draws, check, tell
+        self._expected, self._done = 1, 0
+
+    def expect(self, count: int) -> None:
+        """So many runs are to come, for the share that is told."""
+        self._expected = count
+
+    def knows_twin(self, side: Side, found: Found) -> bool:
+        """Whether `twin` needs no run."""
+        return self._twin_key(side.nominal, found) in _TWINS
+
+    def of(self, side: Side, found: Found, env: Any) -> RSDResult:
+        """The diagnostic of a side, `env` being its environment."""
+        read = side.without_psi if side.scope == "off" else side
+        key = (self._source.serial, read, self._draws.which)
+        if key not in _RAN:
+            _keep(_RAN, key, self._run(found, env))
+            self._done += 1
+        if side.scope == "off":
+            _keep(_TWINS, self._twin_key(side, found), _RAN[key])
+        return _RAN[key]
+
+    def twin(self, side: Side, found: Found) -> RSDResult:
+        """The same policy under `P0`."""
+        off = side.nominal
+        if not self.knows_twin(side, found):
+            self.of(off, found, self._source.make(off, found.observe))
+        return _TWINS[self._twin_key(off, found)]
+
+    def _twin_key(self, off: Side, found: Found) -> Any:
+        """A policy that may see the fields belongs to their constants."""
+        whose = off.without_psi if found.action is None else off.policy
+        return (self._source.serial, whose, self._draws.which)
+
+    def _run(self, found: Found, env: Any) -> RSDResult:
+        if isinstance(self._source, GraphSource) and found.action is not None:
+            return run_constant(env, found.action, self._draws, self._check)
+        options = self._draws.options
+        return blamed(
+            "policy",
+            lambda: evaluate(env, found.policy, selectivity=True, progress=self._step, **options),
+        )
+
+    def _step(self, done: int, steps: int) -> None:
+        self._check()
+        self._tell((self._done + done / steps) / self._expected)
 
 
 def _keep(store: OrderedDict[Any, Any], key: Any, value: Any) -> None:
     store[key] = value
+    store.move_to_end(key)
     while len(store) > _KEPT:
         store.popitem(last=False)
-
-
-class Stoppable:
-    """An actor that can be ended from outside.
-
-    Args:
-        actor: who acts.
-        check: raises when it is to end.
-    """
-
-    def __init__(self, actor: Any, check: Check) -> None:
-        self.actor, self._check = actor, check
-
-    def reset(self, episodes: int, seed: int) -> None:
-        """Of the actor."""
-        self.actor.reset(episodes, seed)
-
-    def act(self, x: Any, draws: Any) -> Any:
-        """Of the actor, unless it is to end."""
-        self._check()
-        return self.actor.act(x, draws)
-
-
-class _Watching(Stoppable):
-    """The same of a shield."""
-
-    def __init__(self, inner: Stoppable) -> None:
-        super().__init__(inner.actor, inner._check)
-
-    def watch(self, env: Any) -> None:
-        """Of the actor."""
-        self.actor.watch(env)
 
 
 def _plain(found: dict[str, Any]) -> dict[str, Any]:

@@ -63,6 +63,7 @@ class Lab:
         answers = {
             "start": desk.start, "place": desk.place, "numbers": desk.numbers, "film": desk.film,
             "fit": desk.fit, "code": desk.code, "csv": desk.csv, "gif": desk.gif,
+            "progress": desk.progress, "stop": desk.stop,
         }  # fmt: skip
         routes = [Route("/", self._page), Route("/static/{name}", self._file)]
         routes += [

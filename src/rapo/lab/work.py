@@ -1,4 +1,4 @@
-"""`Work`: one job at a time; a newer one of its kind ends the one that runs."""
+"""`Work`: one job at a time; a newer one of its kind, or the user, ends the one that runs."""
 
 from __future__ import annotations
 
@@ -24,6 +24,16 @@ class Work:
         self._newest: dict[str, int] = {}
         self._count = threading.Lock()
         self._closed = False
+        self._told: tuple[str, float] | None = None
+
+    @property
+    def told(self) -> tuple[str, float] | None:
+        """What the job that runs said last: what it does, and which share of it is done."""
+        return self._told
+
+    def tell(self, words: str, share: float) -> None:
+        """Said by the job that runs."""
+        self._told = words, share
 
     def run(self, kind: str, job: Callable[[Callable[[], None]], T]) -> T:
         """What the job gives; it is handed a check that raises once it is superseded.
@@ -40,7 +50,16 @@ class Work:
 
         with self._turn:
             check()
-            return job(check)
+            try:
+                return job(check)
+            finally:
+                self._told = None
+
+    def stop(self) -> None:
+        """End the job that runs, and all that wait; later ones are done."""
+        with self._count:
+            for kind in self._newest:
+                self._newest[kind] += 1
 
     def close(self) -> None:
         """End the job that runs, and all that wait."""

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from rapo.cascade.setting import PHASES
+from rapo.envs.blit import Blit
 from rapo.platforms.proposal import Array
 
 if TYPE_CHECKING:
@@ -21,7 +20,7 @@ FULL_SCAR = 1.2
 
 
 class Canvas:
-    """A figure of 100 pixels an inch with one pair of axes.
+    """A figure of 100 pixels an inch with one pair of axes; what stands still is drawn once.
 
     Args:
         inches: width and height.
@@ -37,13 +36,13 @@ class Canvas:
         bare: bool = True,
     ) -> None:
         self.figure = Figure(figsize=inches, dpi=100, facecolor=NIGHT)
-        self._canvas: Any = FigureCanvasAgg(self.figure)
         self.ax = self.figure.add_axes(axes, facecolor=NIGHT)
         if bare:
             self.ax.set_axis_off()
         above = axes[1] + axes[3]
         left, up = max(axes[0], 0.025), (1 + above) / 2 - 0.01
         self._title = self.figure.text(left, up, "", color=INK, fontsize=14)
+        self._blit: Blit | None = None
 
     def legend(self, handles: Sequence[Any]) -> None:
         """What things mean, in one line below."""
@@ -52,11 +51,19 @@ class Canvas:
             bbox_to_anchor=(0.015, 0.0), fontsize=11,
         )  # fmt: skip
 
+    def finish(self, *moving: Any) -> None:
+        """All is in the figure that ever will be.
+
+        Args:
+            moving: what changes between pictures, and whatever lies above such, the lowest first.
+        """
+        self._blit = Blit(self.figure, [*moving, self._title])
+
     def pixels(self, title: str) -> Array:
-        """(H, W, 3) uint8 of the figure as it is, with a title."""
+        """(H, W, 3) uint8 of the finished figure as it is, with a title."""
+        assert self._blit is not None
         self._title.set_text(title)
-        self._canvas.draw()
-        return np.asarray(self._canvas.buffer_rgba())[..., :3].copy()
+        return self._blit.frame()
 
 
 def when(platform: BatchPlatform, episode: int) -> str:

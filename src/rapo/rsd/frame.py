@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -81,6 +82,35 @@ def joined(
         graph=graph,
         manifest=manifest,
     )
+
+
+def against(result: RSDResult, nominal: RSDResult) -> RSDResult:
+    """A result with what `against_P0` adds, the twin being a result that is known already.
+
+    Args:
+        result: of any kernel.
+        nominal: of the same policy, episodes and draws under `P0`; its constants do not matter.
+
+    Raises:
+        ValueError: their episodes differ.
+    """
+    mine, its = result.frame, nominal.frame
+    same = [mine[name].equals(its[name]) for name in ("seed", "stimulus")]
+    if not all(same) or not np.array_equal(result.phase, nominal.phase):
+        raise ValueError(
+            "the twin must have the episodes of the result, got seeds "
+            f"{its['seed'].tolist()[:5]} and {len(nominal.phase)} steps in place of "
+            f"{mine['seed'].tolist()[:5]} and {len(result.phase)}"
+        )
+    after, gamma = result.phase == REPLAY, result.manifest["gamma"]
+    own, twin = ({n: t[:, after] for n, t in r.traces.items()} for r in (result, nominal))
+    reach, inside = (own[name].astype(np.float64) for name in ("reach", "sensitive_mass"))
+    found = {
+        **_against(reach, inside, own["reward"], twin, gamma),
+        **_replay_totals(twin, gamma),
+    }
+    manifest = {**result.manifest, "against_P0": True}
+    return replace(result, frame=mine.assign(**found), manifest=manifest)
 
 
 def mean_defined(values: Array) -> Float:

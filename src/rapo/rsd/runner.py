@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from copy import copy
 from importlib.metadata import version
@@ -41,7 +41,7 @@ def evaluate(
     deterministic: bool = False,
     batched: bool | None = None,
     gamma: float = 0.99,
-    progress: bool = False,
+    progress: bool | Callable[[int, int], object] = False,
 ) -> RSDResult:
     """Run the Replay Suppression Diagnostic.
 
@@ -69,7 +69,8 @@ def evaluate(
         deterministic: take the most probable actions.
         batched: whether a callable takes all observations at once; default what it declares.
         gamma: discount of the returns, in (0, 1].
-        progress: show a progress bar.
+        progress: show a progress bar; or a function that is told, after every step, how many are
+            done and of how many at most. It may raise, which ends the run.
     """
     episodes, seed = whole_number("episodes", episodes, 1), whole_number("seed", seed, 0)
     asked = {
@@ -182,12 +183,14 @@ def checked_horizons(horizons: Any) -> tuple[int, int, int]:
 
 
 class _bar(AbstractContextManager[Tick]):  # noqa: N801 - used like a function
-    """A progress bar over a number of steps, or nothing."""
+    """A progress bar over a number of steps, somebody who is told of them, or nothing."""
 
-    def __init__(self, shown: bool, total: int) -> None:
-        self.shown, self.total = shown, total
+    def __init__(self, shown: bool | Callable[[int, int], object], total: int) -> None:
+        self.shown, self.total, self.done = shown, total, 0
 
     def __enter__(self) -> Tick:
+        if callable(self.shown):
+            return self._count
         if not self.shown:
             return lambda n: None
         from rich.progress import Progress
@@ -198,5 +201,10 @@ class _bar(AbstractContextManager[Tick]):  # noqa: N801 - used like a function
         return lambda n: self.progress.advance(task, n)
 
     def __exit__(self, *error: object) -> None:
-        if self.shown:
+        if self.shown and not callable(self.shown):
             self.progress.stop()
+
+    def _count(self, steps: int) -> None:
+        assert callable(self.shown)
+        self.done += steps
+        self.shown(self.done, self.total)

@@ -62,8 +62,9 @@ class Palette:
 
 def _packed(picture: Pixels) -> npt.NDArray[np.uint32]:
     """(H W,) a number for each pixel."""
-    red, green, blue = picture.reshape(-1, 3).astype(np.uint32).T
-    return np.asarray((red << 16) | (green << 8) | blue, np.uint32)
+    padded = np.zeros((picture.size // 3, 4), np.uint8)
+    padded[:, 2::-1] = picture.reshape(-1, 3)  # red highest
+    return padded.view("<u4")[:, 0]
 
 
 def _unpacked(packed: npt.NDArray[np.uint32]) -> Pixels:

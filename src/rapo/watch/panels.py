@@ -153,7 +153,7 @@ class GraphPanel:
 
 
 class PicturePanel:
-    """The picture that a platform draws of itself.
+    """The picture that a platform draws of itself, scaled to its place in the film.
 
     Args:
         figure: to draw in.
@@ -163,13 +163,15 @@ class PicturePanel:
 
     colours = np.zeros((0, 3), np.uint8)
     """None that a GIF has to keep."""
+    moving: tuple[Any, ...] = ()
+    """No artist draws it: its pixels are written."""
 
     def __init__(self, figure: Any, box: Box, view: PlatformView) -> None:
         self._view = view
-        ax = figure.add_axes(box)
-        ax.set_axis_off()
-        self._image = ax.imshow(view.picture(0), interpolation="antialiased", aspect="auto")
-        self.moving = [self._image]
+        width, height = figure.bbox.size
+        left, bottom, across, up = box
+        self._columns = slice(round(left * width), round((left + across) * width))
+        self._rows = slice(round((1 - bottom - up) * height), round((1 - bottom) * height))
 
     def ground(self, colour: str) -> None:
         """There is none."""
@@ -178,11 +180,17 @@ class PicturePanel:
         """Nothing to find."""
 
     def show(self, frame: int) -> None:
-        """Put a frame into the artists."""
-        self._image.set_data(self._view.picture(frame))
+        """Take the picture of a frame."""
+        self._picture = self._view.picture(frame)
 
     def paint(self, pixels: Pixels) -> None:
-        """Nothing lies under the picture."""
+        """Write the picture of the frame."""
+        from PIL import Image
+
+        place = pixels[self._rows, self._columns]
+        image = Image.fromarray(self._picture)
+        size = (place.shape[1], place.shape[0])
+        place[..., :3] = np.asarray(image.resize(size, Image.Resampling.HAMMING))
 
 
 def _colour(name: str) -> npt.NDArray[np.float32]:

@@ -24,6 +24,11 @@ export class Curve {
     this.layout();
   }
 
+  clear() {
+    this.data = null;
+    this.canvas.getContext("2d").clearRect(0, 0, this.canvas.width, this.canvas.height);
+  }
+
   layout() {
     if (!this.data) return;
     const { width, height, ratio } = sharp(this.canvas);

@@ -9,14 +9,15 @@ import { dark } from "./palette.js";
 import { Player } from "./player.js";
 import { fill } from "./table.js";
 import { tour } from "./tour.js";
+import { Waiting } from "./waiting.js";
 
 const $ = (selector) => document.querySelector(selector);
 const FILM_WAITS = 220;   // milliseconds of rest after the last move until the film is asked for
 
 const pictures = ["a", "b"].map((side) => new Picture($(`#net-${side}`)));
 let curves = [];
-let controls, scene, counts = null, waiting = 0;
-const asked = { numbers: null, film: null, place: null };
+let controls, scene, counts = null, rest = 0;
+const waiting = new Waiting();
 const player = new Player(step);
 
 // For measurements and tests: when numbers were last drawn, and what is shown.
@@ -36,27 +37,12 @@ function step(time) {
 
 // --- asking; only the newest question of a kind counts
 
-async function newest(kind, body, busy) {
-  if (asked[kind]) asked[kind].abort();
-  const mine = asked[kind] = new AbortController();
-  $("#busy").textContent = busy;
-  $("#busy").classList.add("on");
-  try {
-    return await ask(kind, body, mine.signal);
-  } catch (error) {
-    refused(error);
-    return null;
-  } finally {
-    if (asked[kind] === mine) {
-      asked[kind] = null;
-      if (!Object.values(asked).some(Boolean)) { $("#busy").textContent = ""; $("#busy").classList.remove("on"); }
-    }
-  }
-}
+const newest = (kind, body, words) => waiting.newest(kind, body, words, refused);
 
-function stop(...kinds) {
-  clearTimeout(waiting);
-  for (const kind of kinds) if (asked[kind]) asked[kind].abort();
+function drop(...kinds) {
+  clearTimeout(rest);
+  filming = false;
+  waiting.drop(...kinds);
 }
 
 function refused(error) {
@@ -71,13 +57,13 @@ async function openPlace(words = {}) {
   const place = controls.place;
   const told = await newest("place", { place }, "opening…");
   if (!told) return;
-  stop("numbers", "film");   // they are of the place before
+  drop("numbers", "film");   // they are of the place before
   controls.clear();
   $("#problem").hidden = true;
   controls.settled = place;
   scene = told;
   scene.start = (time) => (time < told.horizons[0] + told.horizons[1] ? 0 : told.horizons[0] + told.horizons[1]);
-  counts = null;
+  forget();
   pictures.forEach((p) => { p.film = null; p.chosen = -1; });
   $("#title").textContent = told.title;
   $("#remarks").replaceChildren(...told.remarks.map((words_) => Object.assign(document.createElement("li"), { textContent: words_ })));
@@ -91,10 +77,18 @@ async function openPlace(words = {}) {
   await run();
 }
 
+// Numbers of the place before are not shown beside another one.
+function forget() {
+  shown = counts = null;
+  curves.forEach((c) => c.clear());
+  $("#rows").replaceChildren();
+  for (const name of ["#point", "#how", "#count-a", "#count-b"]) $(name).textContent = "";
+}
+
 // Numbers and curves of the present choice; the film follows once the controls rest.
 async function run() {
   if (!controls.settled) return;
-  stop("film");
+  drop("film");
   const choice = controls.choice;
   const told = await newest("numbers", choice, `running ${choice.draws.episodes} episodes…`);
   if (!told) return;
@@ -104,7 +98,8 @@ async function run() {
   fill($("#rows"), told.sides);
   $("#of").textContent = choice.draws.episodes;
   const own = choice.b !== null;
-  $("#point").textContent = own ? `A: ${told.sides[0].point} B: ${told.sides[1].point}` : told.sides[0].point;
+  const [a, b] = told.sides.map((side) => side.point);
+  $("#point").textContent = !own ? a : a === b ? `A and B: ${a}` : `A: ${a} B: ${b}`;
   $("#how").textContent = told.sides[0].heavy
     ? "Cascades vary much between episodes: ratios are those of means, with a bootstrap over episodes. Intervals are of 95%, curves moving means of 10 steps."
     : "Means over episodes with 95% intervals; curves are moving means of 10 steps, thin ones of the episode that is filmed.";
@@ -113,11 +108,13 @@ async function run() {
   counts = told.arrays;
   curves.forEach((c) => c.show(told.arrays, scene.horizons));
   window.lab.drawn = performance.now();
-  waiting = setTimeout(() => film(choice), FILM_WAITS);
+  filming = true;
+  rest = setTimeout(() => film(choice), FILM_WAITS);
 }
 
 async function film(choice) {
   const told = await newest("film", choice, "filming one episode…");
+  filming = Boolean(waiting.asked.film);   // a newer one may be under way
   if (!told) return;
   ["a", "b"].forEach((side, i) => {
     const mine = Object.entries(told.arrays).filter(([name]) => name.startsWith(`${side}.`));
@@ -130,6 +127,7 @@ async function film(choice) {
 }
 
 let shown = null;   // the choice whose numbers are on the page
+let filming = false;   // whether its film is still to come
 
 function scopeName(scope) {
   const [kind, rest] = scope.split(":");
@@ -138,7 +136,7 @@ function scopeName(scope) {
 
 function legend(told) {
   const words = told.kind === "graph"
-    ? [["is-active", "active"], ["is-sensitive", "V_sens"], ["is-scar", "scar"], ["is-quiet", "quiet"]]
+    ? [["is-active", "active"], ["is-sensitive", "V_sens"], ["is-scar", "scar"], ["is-seed", "where the stimulus enters"]]
     : [["is-active", told.kind === "lines" ? "flows on a link" : "walkers"],
        ["is-sensitive", "where harm is done (hidden from the platform)"], ["is-scar", "scar"]];
   $("#legend").replaceChildren(...words.map(([kind, text]) =>
@@ -179,18 +177,32 @@ async function safely(work) {
   try { await work(); } catch (error) { refused(error); }
 }
 
-$("#python").addEventListener("click", () => safely(() => copy("python", shown)));
-$("#command").addEventListener("click", () => safely(() => copy("command", shown)));
-$("#csv").addEventListener("click", () => safely(async () => save(await ask("csv", shown), "rapo-lab.csv")));
+async function copied(kind) {
+  if (shown) await copy(kind, shown); else nothing();
+}
+
+function nothing() { refused(new Refused({ error: "there are no numbers yet" })); }
+
+// The numbers that are shown, as something to take away.
+async function taken(kind, words, name) {
+  if (!shown) { nothing(); return; }
+  const file = await newest(kind, shown, words);
+  if (file) save(file, name);
+}
+
+$("#python").addEventListener("click", () => safely(() => copied("python")));
+$("#command").addEventListener("click", () => safely(() => copied("command")));
+$("#csv").addEventListener("click", () => taken("csv", "writing the table…", "rapo-lab.csv"));
 $("#png").addEventListener("click", () => safely(async () => {
+  while (filming) await new Promise((done) => setTimeout(done, 50));
   const names = [`A: ${$("#name-a").textContent}`, `B: ${$("#name-b").textContent}`];
   save(await picture(pictures, curves, { title: `${$("#title").textContent}; ${$("#when").textContent}`, names }), "rapo-lab.png");
 }));
-$("#gif").addEventListener("click", () => safely(async () => {
+$("#gif").addEventListener("click", async () => {
   $("#gif").disabled = true;
-  $("#busy").textContent = "drawing the film…";
-  try { save(await ask("gif", shown), "rapo-lab.gif"); } finally { $("#gif").disabled = false; $("#busy").textContent = ""; }
-}));
+  await taken("gif", "drawing the film…", "rapo-lab.gif");
+  $("#gif").disabled = false;
+});
 
 async function fit() {
   const side = controls.sides[controls.tab];

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import networkx as nx
 import numpy as np
 import numpy.typing as npt
+from matplotlib.collections import PatchCollection
 from matplotlib.lines import Line2D
 from matplotlib.patches import Circle
 
@@ -52,34 +53,54 @@ def places(claims: Claims, regions: int) -> tuple[Array, Array, Array]:
     return centre[region] + np.stack([out * np.cos(turn), out * np.sin(turn)], 1), centre, radius
 
 
-def draw_feed(feed: Feed, episode: int) -> Array:
-    """A frame (800, 800, 3) uint8 of one episode."""
-    claims, e = feed.claims, episode
-    at, centre, radius = places(claims, feed.setting.regions)
-    item, heat = feed.state["item"][e], feed.state["heat"][e]
-    psi = conductance(np.asarray(feed.G)[e], np.asarray(feed.H)[e], feed.params)
-    canvas = Canvas((8, 8), (0.01, 0.05, 0.98, 0.87))
-    ax = canvas.ax
-    for r, (left, up) in enumerate(centre):
-        dark = float(1 - psi[r]) / (1 - feed.params.psi_min)
-        style = {"lw": 0.4 + 2.2 * dark, "ec": SCAR if dark > 0.02 else RIM}
-        ax.add_patch(Circle((left, up), radius[r] + 0.012, fc=(SCAR, 0.45 * dark), **style))
-    served = np.bincount(item[item >= 0], minlength=len(heat))
-    hot = np.flatnonzero(heat > 0.01)
-    x, y = at.T
-    ax.scatter(x[hot], y[hot], s=40 + 900 * np.minimum(heat[hot], 1), c=HOT, alpha=0.22, lw=0)
-    shade = np.where(claims.false, FALSE, QUIET)
-    ax.scatter(x, y, s=3 + 9 * feed.popularity + 12 * np.minimum(served, 12), c=shade, lw=0)
-    pushed = feed.pushed[feed.stimulus[e] - 1]
-    if feed.stimulus_on[e] > 0:
-        ax.scatter(x[pushed], y[pushed], s=150, marker="o", fc="none", ec=PUSHED, lw=1.6)
-    ax.set_aspect("equal")
-    ax.margins(0.03)
-    keys = (("false claim", FALSE), ("other claim", QUIET), ("heat", HOT), ("pushed", PUSHED),
-            ("scarred region", SCAR))  # fmt: skip
-    canvas.legend([Line2D([], [], marker="o", ls="", color=c, label=n) for n, c in keys])
-    there = item >= 0
-    return canvas.pixels(
-        f"{when(feed, e)}      {there.sum()} users in the feed, "
-        f"{(there & claims.false[item]).sum()} on false claims"
-    )
+class Picture:
+    """Frames of one feed; the figure is made once and its regions and claims updated.
+
+    Args:
+        feed: what to draw.
+    """
+
+    def __init__(self, feed: Feed) -> None:
+        self._feed = feed
+        claims = feed.claims
+        self._at, centre, radius = places(claims, feed.setting.regions)
+        self._canvas = Canvas((8, 8), (0.01, 0.05, 0.98, 0.87))
+        ax = self._canvas.ax
+        discs = [
+            Circle((left, up), r + 0.012) for (left, up), r in zip(centre, radius, strict=True)
+        ]
+        self._regions: Any = PatchCollection(discs)
+        ax.add_collection(self._regions)
+        self._heat: Any = ax.scatter([], [], c=HOT, alpha=0.22, lw=0)
+        shade = np.where(claims.false, FALSE, QUIET)
+        x, y = self._at.T
+        self._claims: Any = ax.scatter(x, y, c=shade, lw=0)
+        self._pushed: Any = ax.scatter([], [], s=150, marker="o", fc="none", ec=PUSHED, lw=1.6)
+        ax.set_aspect("equal")
+        ax.margins(0.03)
+        keys = (("false claim", FALSE), ("other claim", QUIET), ("heat", HOT), ("pushed", PUSHED),
+                ("scarred region", SCAR))  # fmt: skip
+        self._canvas.legend([Line2D([], [], marker="o", ls="", color=c, label=n) for n, c in keys])
+        self._canvas.finish(self._regions, self._heat, self._claims, self._pushed)
+
+    def draw(self, episode: int) -> Array:
+        """A picture (800, 800, 3) uint8 of one episode."""
+        feed, e = self._feed, episode
+        item, heat = feed.state["item"][e], feed.state["heat"][e]
+        psi = conductance(np.asarray(feed.G)[e], np.asarray(feed.H)[e], feed.params)
+        dark = (1 - psi) / max(1 - feed.params.psi_min, 1e-9)  # a floor of 1 is no gate
+        self._regions.set_facecolors([(SCAR, 0.45 * d) for d in dark])
+        self._regions.set_edgecolors(np.where(dark > 0.02, SCAR, RIM))
+        self._regions.set_linewidths(0.4 + 2.2 * dark)
+        hot = np.flatnonzero(heat > 0.01)
+        self._heat.set_offsets(self._at[hot])
+        self._heat.set_sizes(40 + 900 * np.minimum(heat[hot], 1))
+        there = item >= 0
+        served = np.bincount(item[there], minlength=len(heat))
+        self._claims.set_sizes(3 + 9 * feed.popularity + 12 * np.minimum(served, 12))
+        on = feed.stimulus_on[e] > 0
+        self._pushed.set_offsets(self._at[feed.pushed[feed.stimulus[e] - 1] if on else []])
+        return self._canvas.pixels(
+            f"{when(feed, e)}      {there.sum()} users in the feed, "
+            f"{(there & feed.claims.false[item]).sum()} on false claims"
+        )

@@ -70,6 +70,7 @@ class Feed(BatchPlatform):
         if kernel == "false-rate" and isinstance(self.memory, RegionMemory):
             self.memory = FalseRateMemory(self.memory, self.scope, s.rate_strength, s.rate_window)
             self.params = self.memory.params
+        self._picture: Any = None
 
     def _build(self, rng: np.random.Generator) -> None:
         """Constants of the platform: who its users are, and what is near what."""
@@ -168,9 +169,11 @@ class Feed(BatchPlatform):
 
     def frame(self, episode: int) -> Array:
         """The map of claims: heat, labels, scars and where users are."""
-        from rapo.platforms.feed.picture import draw_feed
+        from rapo.platforms.feed.picture import Picture
 
-        return draw_feed(self, episode)
+        if self._picture is None:
+            self._picture = Picture(self)
+        return np.asarray(self._picture.draw(episode))
 
     def describe(self) -> dict[str, Any]:
         """Which data, users and kernel."""

@@ -42,7 +42,7 @@ class Picture:
             ax.add_collection(collection)
         degree = np.bincount(t.ends.ravel(), minlength=len(t.place))
         x, y = t.place.T
-        ax.scatter(x, y, s=8 + 6 * degree, c=INK, linewidths=0, zorder=4)
+        nodes = ax.scatter(x, y, s=8 + 6 * degree, c=INK, linewidths=0, zorder=4)
         ax.autoscale_view()
         self._canvas.legend(
             [
@@ -51,6 +51,7 @@ class Picture:
                 Line2D([], [], color=SCAR, lw=9, alpha=0.5, label="scar"),
             ]
         )
+        self._canvas.finish(self._scars, self._loads, grey, nodes)
 
     def draw(self, load: Array, scar: Array, title: str) -> Array:
         """A picture (640, 900, 3) uint8 of loads and scars (R,) each."""

@@ -54,16 +54,18 @@ class Picture:
         bar.ax.tick_params(colors=INK)
         bar.outline.set_edgecolor(FAINT)
         damage = twin.setting.damage
-        ax.axhline(damage, color=DAMAGE, lw=1.4, ls=(0, (6, 3)), zorder=3)
-        ax.text(
+        line = ax.axhline(damage, color=DAMAGE, lw=1.4, ls=(0, (6, 3)), zorder=3)
+        words = ax.text(
             SEEN_C[1] * 0.99, damage + 0.6, f"damage above {damage:g} K (hidden)", color=DAMAGE,
             ha="right", fontsize=11, zorder=3,
         )  # fmt: skip
         c_rest, T_rest = twin.plant.rest.T
-        ax.scatter(c_rest, T_rest, s=26, facecolors="none", edgecolors="#7fd1a8", zorder=4)
+        rest = ax.scatter(c_rest, T_rest, s=26, facecolors="none", edgecolors="#7fd1a8", zorder=4)
         self._paths: Any = LineCollection([], zorder=5, capstyle="round")
         ax.add_collection(self._paths)
         self._units: Any = ax.scatter([], [], s=44, linewidths=0.8, edgecolors=NIGHT, zorder=6)
+        above = (line, words, rest, self._paths, self._units)
+        self._canvas.finish(self._scars, *ax.spines.values(), *above)
 
     def draw(self, episode: int) -> Array:
         """A picture (640, 900, 3) uint8 of the present step."""

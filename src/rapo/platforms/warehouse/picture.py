@@ -43,7 +43,7 @@ class Picture:
         ax.add_collection(self._scars)
         ax.add_collection(hazards)
         y, x = np.divmod(orders.doors, columns)
-        ax.scatter(x, y, s=34, c=INK, marker="s", linewidths=0, zorder=4)
+        doors = ax.scatter(x, y, s=34, c=INK, marker="s", linewidths=0, zorder=4)
         self._ways: Any = ax.plot([], [], color=OUT, alpha=0.35, lw=1.4, zorder=4)[0]
         self._robots: Any = ax.scatter([], [], s=26, zorder=5, linewidths=1.4)
         ax.set_xlim(-0.5, columns - 0.5)
@@ -59,6 +59,7 @@ class Picture:
                 Patch(color=SCAR, alpha=0.5, label="scar"),
             ]
         )
+        self._canvas.finish(self._scars, hazards, doors, self._ways, self._robots)
 
     def draw(self, ahead: list[Array], back: Array, stopped: Array, scar: Array, title: str) -> Any:
         """A picture (590, 1200, 3) uint8.
