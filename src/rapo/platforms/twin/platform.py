@@ -126,6 +126,10 @@ class Twin(BatchPlatform):
         at = np.stack([state["c"], state["T"]], axis=2)
         return Harmed(state["T"] > self.setting.damage, self._places(at))
 
+    def sensitive_mass(self, state: State) -> Array:
+        """Units in damage; where they are is not asked for."""
+        return np.asarray((state["T"] > self.setting.damage).sum(axis=1))
+
     def reach(self, state: State) -> Array:
         """Units that are warm."""
         return np.asarray((state["T"] > self.setting.warm).sum(axis=1))
