@@ -187,10 +187,10 @@ class HarmMemory:
 
     def _apply(self, harm: Array, weights: Array) -> None:
         p, kind = self.params, self.dtype
-        G, H = self._G.copy(), self._H.copy()
+        G, H = np.empty_like(self._G), np.empty_like(self._H)
         step_fields(
-            G,
-            H,
+            self._G,
+            self._H,
             harm,
             weights,
             kind(1 - p.lam),
@@ -198,6 +198,8 @@ class HarmMemory:
             kind(p.delta),
             kind(p.eta),
             kind(p.tau),
+            G,
+            H,
         )
         if not (G.max() < np.inf and H.max() < np.inf):  # NaN is not, either
             raise ValueError(
