@@ -79,7 +79,7 @@ def exact_psi(sheet: Sheet, at: Array, width: float = WIDTH, params: FieldParams
         squared = ((at[:, None] - x[hit]) ** 2).sum(axis=-1)
         weight = np.where(squared <= (REACH * width) ** 2, np.exp(-0.5 * squared / width**2), 0)
         inflow = (weight @ share[hit])[None]
-        step_fields(G, H, one, inflow, 1 - p.lam, p.alpha, p.delta, p.eta, p.tau)
+        step_fields(G, H, one, inflow, 1 - p.lam, p.alpha, p.delta, p.eta, p.tau, G, H)
     return conductance(G[0], H[0], p)
 
 

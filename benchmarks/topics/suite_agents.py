@@ -1,16 +1,21 @@
 """Agents on every platform: our methods and a PPO of Stable-Baselines3, trained, then in the suite.
 
 Each is trained on platform seed 1000, which the suite does not score, and leaves its run and its
-scorecard in `runs/suite_agents`; what is there is not done again. Rows are kept in
-`results/platforms/agents.csv` as they come.
+scorecard in `runs/suite_agents`. Rows are kept in `results/platforms/agents.csv` as they come; what
+has a row is not done again, and a run that was cut goes on.
+
+python -m benchmarks suite_agents                            # all
+python -m benchmarks.topics.suite_agents warehouse RAPO      # one, so that others can come between
 """
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Any
 
 import gymnasium
+import numpy as np
 import pandas as pd
 
 from benchmarks.effort import Effort
@@ -32,23 +37,39 @@ SIZE = Size("agents", (0, 1, 2), 4, (500, 200, 500))
 PLATFORM = 1000
 METHODS = ("GE", "DR", "PM-ST", "RAPO")
 SB3 = "PPO of SB3"
+AGENTS = (*METHODS, SB3)
 SHOWN = ("SM_vs_P0", "SM_R", "ReturnKept", "ASD")
+NUMBERS = ("ReturnOfBest", "MassOfBest", *SHOWN)
+PLATFORMS = tuple(name for name in DOMAINS if name != "cascade")
+"""The agents of the cascade are in `results/paper`."""
 
 
 def measure(effort: Effort) -> list[Row]:
-    """Every agent on every platform; those of the cascade are in `results/paper`."""
-    rows, found = [], []
-    for domain in [d for d in DOMAINS.values() if d.name != "cascade"]:
-        for agent in (*METHODS, SB3):
-            effort.progress(f"{domain.name}: {agent}")
-            card = score(domain, agent, FOLDER, STEPS, SIZE, jobs=None)
-            found.append(told(card, agent, STEPS))
-            pd.DataFrame(found).round(4).to_csv(KEPT, index=False)
-            case = f"{domain.name}, {agent}"
-            rows += [Row(name, float(found[-1][name]), case=case) for name in SHOWN]
-            held = sum(bar.holds for bar in card.bars)
-            rows.append(Row("demands that hold", held, f"of {len(card.bars)}", case))
+    """Every agent on every platform."""
+    rows = []
+    for domain in PLATFORMS:
+        for agent in AGENTS:
+            effort.progress(f"{domain}: {agent}")
+            found, case = kept_row(domain, agent, KEPT), f"{domain}, {agent}"
+            rows += [Row(name, float(found[name]), case=case) for name in NUMBERS]
+            missed = str(found["missed"]).split()
+            rows.append(Row("demands missed", len(missed), case=case, note=", ".join(missed)))
     return rows
+
+
+def kept_row(domain: str, agent: str, kept: Path) -> dict[str, Any]:
+    """The row of an agent, from the table, or made and added to it."""
+    table = pd.read_csv(kept, dtype={"missed": str}).fillna({"missed": ""})
+    mine = table[(table["domain"] == domain) & (table["agent"] == agent)]
+    if len(mine):
+        return dict(mine.iloc[0].to_dict())
+    card = score(DOMAINS[domain], agent, FOLDER, STEPS, SIZE, jobs=1)
+    row = told(card, agent, STEPS)
+    table = pd.concat([table, pd.DataFrame([row]).round(4)], ignore_index=True)
+    order = [(d, a) for d in PLATFORMS for a in AGENTS]
+    place = [order.index(pair) for pair in zip(table["domain"], table["agent"], strict=True)]
+    table.iloc[np.argsort(place)].to_csv(kept, index=False)
+    return row
 
 
 def score(
@@ -115,3 +136,14 @@ def train_sb3(domain: Domain, kwargs: dict[str, object], place: Path, steps: int
         env = gymnasium.make(domain.env, **kwargs)
         PPO("MlpPolicy", env, seed=0, device="cpu").learn(steps).save(path)
     return path
+
+
+def main(words: list[str]) -> None:
+    """One agent on one platform."""
+    if len(words) != 2 or words[0] not in PLATFORMS or words[1] not in AGENTS:
+        sys.exit(f"give a platform of {PLATFORMS} and an agent of {AGENTS}, got {words}")
+    print(kept_row(*words, KEPT))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -140,7 +140,7 @@ def test_a_decaying_field_ends_at_zero_before_it_is_subnormal(dtype):
     keep, delta, rest = dtype(0.5), dtype(0.25), (dtype(0), dtype(9))
     smallest = 1.0
     for _ in range(110):
-        step_fields(G, H, none, zeros, keep, dtype(0.5), delta, *rest)
+        step_fields(G, H, none, zeros, keep, dtype(0.5), delta, *rest, G, H)
         assert np.all((G == 0) | (G > 1e-30))
         smallest = min(smallest, G.max() or smallest)
     assert not G.any()
@@ -158,6 +158,6 @@ def test_attribution_is_each_regions_share():
 
 def test_a_step_uses_the_trace_before_its_update():
     G, H = np.array([[0.5]]), np.array([[0.2]])
-    step_fields(G, H, np.array([1.0]), np.array([[1.0]]), 0.9, 0.5, 0.99, 0.05, 0.3)
+    step_fields(G, H, np.array([1.0]), np.array([[1.0]]), 0.9, 0.5, 0.99, 0.05, 0.3, G, H)
     assert H[0, 0] == pytest.approx(0.99 * 0.2 + 0.05 * (0.5 - 0.3), rel=1e-14)
     assert G[0, 0] == pytest.approx(0.9 * 0.5 + 0.5, rel=1e-14)

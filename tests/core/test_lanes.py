@@ -18,6 +18,7 @@ from rapo.core.lanes import (
     unit,
     where,
     whole,
+    whole_above,
     word,
 )
 
@@ -37,10 +38,10 @@ def same_bits(got, expected):
     """Equal to the last bit; any NaN equals any other (IEEE leaves its payload open)."""
     got, expected = np.asarray(got), np.asarray(expected)
     assert got.dtype == expected.dtype
-    if got.dtype == np.float32:
+    if got.dtype.kind == "f":
         np.testing.assert_array_equal(np.isnan(got), np.isnan(expected))
-        real = ~np.isnan(got)
-        got, expected = got[real].view(np.uint32), expected[real].view(np.uint32)
+        real, bits = ~np.isnan(got), f"u{got.itemsize}"
+        got, expected = got[real].view(bits), expected[real].view(bits)
     np.testing.assert_array_equal(got, expected)
 
 
@@ -111,6 +112,30 @@ def test_special_values_subnormals_included():
         for s in (F(0), F(3), F("nan"), F(1e-45)):
             float_lanes(a.copy(), b.copy(), s, out)
             same_bits(out, float_numpy(a, b, s))
+
+
+@kernel
+def double_lanes(a, b, s, out):
+    x, y = load(a, 0), load(b, 0)
+    store(out, 0, x + y)
+    store(out, 32, s - x)
+    store(out, 64, x * y)
+    store(out, 96, x / y)
+    store(out, 128, where(x < y, x, s))
+    store(out, 160, where(s > x, y, x))
+    store(out, 192, x * y + s)  # must round twice
+    store(out, 224, whole_above(x))
+
+
+@settings(deadline=None, max_examples=60)
+@given(*[hnp.arrays(np.float64, LANES, elements=st.floats())] * 2, st.floats())
+def test_lanes_of_float64_are_numpys_bit_by_bit(x, y, s):
+    out = np.empty(256)
+    double_lanes(x, y, s, out)
+    with np.errstate(all="ignore"):
+        rows = [x + y, s - x, x * y, x / y, np.where(x < y, x, s), np.where(s > x, y, x)]
+        expected = np.concatenate([*rows, x * y + s, np.ceil(x)])
+    same_bits(out, expected)
 
 
 @kernel

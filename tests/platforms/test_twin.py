@@ -122,6 +122,24 @@ def test_seeds_draw_units_and_disturbances():
     assert len(np.unique(first.period)) == 12 and len(np.unique(first.rest[:, 1])) == 16
 
 
+def test_the_plant_is_drawn_as_the_setting_says():
+    drawn = {"units": 500, "stimuli": 200, "activity": 0.02, "fouling": 0.01}
+    plant = plant_of(1001, Setting.of(drawn))
+    np.testing.assert_allclose(np.log(plant.unit).std(axis=0), [0.02, 0.01], rtol=0.1)
+    np.testing.assert_allclose(np.log(plant.unit).mean(axis=0), 0, atol=0.003)
+    for drawn, (low, high) in ((plant.lag, (0, 0.3)), (plant.period, (1, 3))):
+        ends = drawn.min(), drawn.max()
+        np.testing.assert_allclose(ends, (low, high), atol=0.03 * (high - low))
+        assert low <= ends[0] and ends[1] <= high
+    part = plant.swing[:, 0] / 0.05  # mol/L of the feed alone; the rest is of its temperature
+    np.testing.assert_allclose(plant.swing[:, 1], 5 * (1 - part))
+    assert part.min() < 0.05 and part.max() > 0.95
+
+
+def test_a_kernel_field_has_the_centres_of_the_setting():
+    assert Twin(seed=1001, field="kernel").memory.field.centres == Setting.of().centres == 256
+
+
 def test_cells_are_those_of_the_slow_reference_to_the_edges_of_the_box():
     s = Setting.of()
     plane, rng = Plane(s), np.random.default_rng(0)

@@ -83,3 +83,23 @@ def test_an_ignition_in_one_step_is_resolved():
         expected = led(c, T, minutes, 1.0, 350.0, 310.0)
         assert to[0, 0, 0, 1] == pytest.approx(expected[1], abs=0.5)
         assert to[0, 0, 0, 0] == pytest.approx(expected[0], abs=2e-3)
+
+
+def test_units_side_by_side_are_those_of_one_alone_bit_by_bit():
+    """Lanes are passed on from unit to unit, with steps of their own: none may see another's."""
+    rng = np.random.default_rng(3)
+    E, m, K = 5, 11, 4  # more units than lanes, and no multiple of them
+    c, T = rng.uniform(0.02, 1, (E, m)), rng.uniform(330, 420, (E, m))
+    feed = np.stack([rng.uniform(0.9, 1.1, (E, m)), rng.uniform(340, 360, (E, m))], axis=2)
+    coolant, unit = rng.uniform(295, 320, (E, K)), rng.uniform(0.9, 1.1, (m, 2))
+    many = predict(c, T, feed, coolant, unit, 0.2)
+    for e in range(E):
+        for w in range(m):
+            here = np.s_[e : e + 1, w : w + 1]
+            alone = predict(
+                c[here], T[here], feed[here], coolant[e : e + 1], unit[w : w + 1], 0.2
+            )  # fmt: skip
+            assert np.array_equal(alone[0, 0], many[e, w])
+            of = (*feed[e, w], coolant[e, 0], *unit[w])
+            expected = led(c[e, w], T[e, w], 0.2, *of)
+            assert alone[0, 0, 0] == pytest.approx(expected, abs=0.5)

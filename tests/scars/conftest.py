@@ -12,6 +12,7 @@ from rapo.core.params import FieldParams
 from rapo.scars import make
 
 sys.path.insert(0, str(Path(__file__).parents[2]))  # the sheet problem lives with the benchmarks
+sys.path.insert(0, str(Path(__file__).parent))  # the slow fields, beside the tests
 
 SMALL = {
     "grid": {"resolution": 24},

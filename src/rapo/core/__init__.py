@@ -4,7 +4,7 @@ Its files, in the order in which data flows:
 
 - params, memory, deformation: `FieldParams`, `HarmMemory`, conductance and what it does to kernels
 - fields: G, H, psi and harm as functions that kernels inline
-- lanes: 32 episodes as one value inside numba kernels
+- lanes: 32 episodes, or 32 reactors, as one value inside numba kernels
 - bits, bundle: sets as bits of words; many arrays as one argument of a kernel
 - jit: the decorators of kernels and their cache
 - operating_point: steady traces against tau: which regions can scar, and when a scar bites

@@ -105,15 +105,19 @@ def harm_and_shares(affected: Any, per_node: Any, harm: Any, shares: Any) -> Non
 
 @kernel
 def step_fields(
-    G: Any, H: Any, harm: Any, weights: Any, keep: Any, alpha: Any, delta: Any, eta: Any, tau: Any
-) -> None:
-    """One update of all episodes, in place. G, H, weights: (B, R); harm: (B,); one dtype."""
+    G: Any, H: Any, harm: Any, weights: Any, keep: Any, alpha: Any, delta: Any, eta: Any, tau: Any,
+    next_G: Any, next_H: Any,
+) -> None:  # fmt: skip
+    """One update of all episodes. G, H, weights: (B, R); harm: (B,); one dtype.
+
+    `next_G` and `next_H` are filled; they may be G and H themselves.
+    """
     for b in range(G.shape[0]):
         gain = alpha * harm[b]
         for r in range(G.shape[1]):
             trace = G[b, r]
-            H[b, r] = next_scar(H[b, r], trace, delta, eta, tau)
-            G[b, r] = next_trace(trace, gain * weights[b, r], keep)
+            next_H[b, r] = next_scar(H[b, r], trace, delta, eta, tau)
+            next_G[b, r] = next_trace(trace, gain * weights[b, r], keep)
 
 
 @kernel

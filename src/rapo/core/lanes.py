@@ -5,8 +5,8 @@ step (4x slower when tried). Here a *lane value* is one LLVM vector of 32 number
 operators, so a formula written for a float also runs on 32 of them: the field update, psi and the
 hash exist once.
 
-Types: `FLOATS` (32 float32), `WORDS` (32 uint32), `MASK` (32 booleans). A float32 or uint32 scalar
-mixed with lanes is spread over them. Arithmetic is plain IEEE single precision: no fused or
+Types: `FLOATS` (32 float32), `DOUBLES` (32 float64), `WORDS` (32 uint32), `MASK` (32 booleans). A
+scalar of the same kind mixed with lanes is spread over them. Arithmetic is plain IEEE: no fused or
 reordered operations, so lanes and scalars agree to the last bit.
 """
 
@@ -35,6 +35,11 @@ class _FloatsType(types.Type):
         super().__init__("Lanes(float32)")
 
 
+class _DoublesType(types.Type):
+    def __init__(self) -> None:
+        super().__init__("Lanes(float64)")
+
+
 class _WordsType(types.Type):
     def __init__(self) -> None:
         super().__init__("Lanes(uint32)")
@@ -45,10 +50,11 @@ class _MaskType(types.Type):
         super().__init__("Lanes(bool)")
 
 
-FLOATS, WORDS, MASK = _FloatsType(), _WordsType(), _MaskType()
-_SCALAR = {FLOATS: types.float32, WORDS: types.uint32}
+FLOATS, DOUBLES, WORDS, MASK = _FloatsType(), _DoublesType(), _WordsType(), _MaskType()
+_SCALAR = {FLOATS: types.float32, DOUBLES: types.float64, WORDS: types.uint32}
 _IR = {
     FLOATS: ir.VectorType(ir.FloatType(), LANES),
+    DOUBLES: ir.VectorType(ir.DoubleType(), LANES),
     WORDS: ir.VectorType(ir.IntType(32), LANES),
     MASK: ir.VectorType(ir.IntType(1), LANES),
 }
@@ -96,12 +102,13 @@ def _binary(function: Any, operand: Any, result: Any, emit: Callable[..., Any]) 
         lower_builtin(function, *pair)(lowered)
 
 
-_binary(operator.add, FLOATS, FLOATS, lambda builder, x, y: builder.fadd(x, y))
-_binary(operator.sub, FLOATS, FLOATS, lambda builder, x, y: builder.fsub(x, y))
-_binary(operator.mul, FLOATS, FLOATS, lambda builder, x, y: builder.fmul(x, y))
-_binary(operator.truediv, FLOATS, FLOATS, lambda builder, x, y: builder.fdiv(x, y))
-_binary(operator.lt, FLOATS, MASK, lambda builder, x, y: builder.fcmp_ordered("<", x, y))
-_binary(operator.gt, FLOATS, MASK, lambda builder, x, y: builder.fcmp_ordered(">", x, y))
+for _real in (FLOATS, DOUBLES):
+    _binary(operator.add, _real, _real, lambda builder, x, y: builder.fadd(x, y))
+    _binary(operator.sub, _real, _real, lambda builder, x, y: builder.fsub(x, y))
+    _binary(operator.mul, _real, _real, lambda builder, x, y: builder.fmul(x, y))
+    _binary(operator.truediv, _real, _real, lambda builder, x, y: builder.fdiv(x, y))
+    _binary(operator.lt, _real, MASK, lambda builder, x, y: builder.fcmp_ordered("<", x, y))
+    _binary(operator.gt, _real, MASK, lambda builder, x, y: builder.fcmp_ordered(">", x, y))
 _binary(operator.add, WORDS, WORDS, lambda builder, x, y: builder.add(x, y))
 _binary(operator.mul, WORDS, WORDS, lambda builder, x, y: builder.mul(x, y))
 _binary(operator.xor, WORDS, WORDS, lambda builder, x, y: builder.xor(x, y))
@@ -115,13 +122,13 @@ def _row_pointer(context: Any, builder: Any, array_type: Any, args: Any, lane_ty
 
 @intrinsic
 def load(typingctx: Any, array: Any, offset: Any) -> Any:
-    """Lanes from `array[offset:offset + 32]` of a C-contiguous 1-D float32 or uint32 array."""
-    lane_type = FLOATS if array.dtype == types.float32 else WORDS
+    """Lanes from `array[offset:offset + 32]` of a C-contiguous 1-D array of a kind with lanes."""
+    lane_type = next(lanes for lanes, scalar in _SCALAR.items() if scalar == array.dtype)
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         pointer = _row_pointer(context, builder, signature.args[0], args, lane_type)
         value = builder.load(pointer)
-        value.align = 4
+        value.align = array.dtype.bitwidth // 8
         return value
 
     return lane_type(array, types.intp), codegen
@@ -133,7 +140,7 @@ def store(typingctx: Any, array: Any, offset: Any, lanes: Any) -> Any:
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         pointer = _row_pointer(context, builder, signature.args[0], args, signature.args[2])
-        builder.store(args[2], pointer).align = 4
+        builder.store(args[2], pointer).align = array.dtype.bitwidth // 8
         return context.get_dummy_value()
 
     return types.void(array, types.intp, lanes), codegen
@@ -188,14 +195,17 @@ def where(condition: Any, a: Any, b: Any) -> Any:
 @type_callable(where)
 def _type_of_where(context: Any) -> Any:
     def typed(condition: Any, a: Any, b: Any) -> Any:
-        return FLOATS if condition == MASK else context.unify_types(a, b)
+        if condition != MASK:
+            return context.unify_types(a, b)
+        return DOUBLES if DOUBLES in (a, b) else FLOATS
 
     return typed
 
 
 @lower_builtin(where, MASK, types.Any, types.Any)
 def _where_lanes(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-    values = (_spread(builder, args[i], signature.args[i], FLOATS) for i in (1, 2))
+    wanted = signature.return_type
+    values = (_spread(builder, args[i], signature.args[i], wanted) for i in (1, 2))
     return builder.select(args[0], *values)
 
 
@@ -253,6 +263,18 @@ def whole(typingctx: Any, x: Any) -> Any:
         return builder.sitofp(builder.fptosi(args[0], integer), real)
 
     return x(x), codegen
+
+
+@intrinsic
+def whole_above(typingctx: Any, x: Any) -> Any:
+    """`x` rounded up, as lanes of float64."""
+    kind = ir.FunctionType(_IR[DOUBLES], [_IR[DOUBLES]])
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        name = f"llvm.ceil.v{LANES}f64"
+        return builder.call(cgutils.get_or_insert_function(builder.module, kind, name), args)
+
+    return DOUBLES(x), codegen
 
 
 @intrinsic

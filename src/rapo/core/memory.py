@@ -120,12 +120,13 @@ class HarmMemory:
         now = np.asarray(affected, self.dtype)
         if now.shape != self.G.shape:
             raise ValueError(f"affected must have shape {self.G.shape}, got {now.shape}")
-        if not np.all((now >= 0) & np.isfinite(now)):
+        least, most = now.min(), now.max()  # NaN if any is: one look, and no array of flags
+        if not (least >= 0 and most < np.inf):
             bad = now[~((now >= 0) & np.isfinite(now))].flat[0]
             raise ValueError(f"affected must be finite and >= 0, got {bad}")
         now = now.reshape(rows, self.regions)
-        if not np.isfinite(now.sum(axis=1)).all():
-            raise ValueError(f"affected must have a finite sum, got {now.max()} in a region")
+        if most > np.finfo(self.dtype).max / self.regions:
+            raise ValueError(f"affected must have a finite sum, got {most} in a region")
         then = self._waiting[self._slot] if self.delay else now
         harm, weights = np.empty(rows, self.dtype), np.empty_like(then)
         harm_and_shares(then, self.dtype(HARM_PER_NODE), harm, weights)
@@ -186,10 +187,10 @@ class HarmMemory:
 
     def _apply(self, harm: Array, weights: Array) -> None:
         p, kind = self.params, self.dtype
-        G, H = self._G.copy(), self._H.copy()
+        G, H = np.empty_like(self._G), np.empty_like(self._H)
         step_fields(
-            G,
-            H,
+            self._G,
+            self._H,
             harm,
             weights,
             kind(1 - p.lam),
@@ -197,8 +198,10 @@ class HarmMemory:
             kind(p.delta),
             kind(p.eta),
             kind(p.tau),
+            G,
+            H,
         )
-        if not (np.isfinite(G).all() and np.isfinite(H).all()):
+        if not (G.max() < np.inf and H.max() < np.inf):  # NaN is not, either
             raise ValueError(
                 f"the fields overflow with harm {harm.max()}; bound the harm of a step"
             )

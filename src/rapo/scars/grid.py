@@ -88,6 +88,8 @@ class GridField(ScarField):
                 p.delta,
                 p.eta,
                 p.tau,
+                self._G[e : e + 1],
+                self._H[e : e + 1],
             )
 
     def _spread(self, point: Array, share: float, inflow: Array) -> None:

@@ -92,13 +92,15 @@ class Twin(BatchPlatform):
         )  # fmt: skip
         if kernel == "trip" and isinstance(self.memory, RegionMemory):
             self.memory = TrippedUnits(self.memory, s)
+        self._fed: tuple[Array, Array, Array] | None = None
         self._picture: Any = None
 
     def rule(self) -> float:
         """Width of a scar field: `spreads` times the spread of a step's draw from rest."""
         s, rest = self.setting, self.plant.rest
-        middle = self.set_points[len(self.set_points) // 2]
-        to = self._led(rest[None, :, 0], rest[None, :, 1], np.zeros(1, np.int64), middle, 0.0)
+        middle = self.set_points[len(self.set_points) // 2 :][:1]
+        calm = self.plant.feed(np.zeros(1, np.int64), np.zeros(1))
+        to = self._led(rest[None, :, 0], rest[None, :, 1], calm, middle)
         return s.spreads * width_from(to, s.box, self._P0[0, 0])
 
     def rest(self, episodes: int) -> State:
@@ -109,8 +111,7 @@ class Twin(BatchPlatform):
     def candidates(self, state: State, action: Array) -> Candidates:
         """Where each coolant would lead."""
         s = self.setting
-        minutes = self.clock * s.minutes
-        to = self._led(state["c"], state["T"], self.stimulus_on, self.set_points[action], minutes)
+        to = self._led(state["c"], state["T"], self._feed(self.clock), self.set_points[action])
         return Candidates(self._P0, self._places(to), to[..., 1] > s.damage, items=(state["T"], to))
 
     def transition(
@@ -126,6 +127,10 @@ class Twin(BatchPlatform):
         at = np.stack([state["c"], state["T"]], axis=2)
         return Harmed(state["T"] > self.setting.damage, self._places(at))
 
+    def sensitive_mass(self, state: State) -> Array:
+        """Units in damage; where they are is not asked for."""
+        return np.asarray((state["T"] > self.setting.damage).sum(axis=1))
+
     def reach(self, state: State) -> Array:
         """Units that are warm."""
         return np.asarray((state["T"] > self.setting.warm).sum(axis=1))
@@ -133,7 +138,7 @@ class Twin(BatchPlatform):
     def observation(self, state: State, clock: Array) -> Array:
         """What an operator sees: temperatures, what is left of A, the feed."""
         c, T = state["c"], (state["T"] - AROUND_T) / SCALE_T
-        feed = self.plant.feed(self.stimulus_on, clock * self.setting.minutes).mean(axis=1)
+        feed = self._feed(clock).mean(axis=1)
         return np.stack(
             [
                 T.mean(axis=1), T.max(axis=1), T.std(axis=1), c.mean(axis=1), c.max(axis=1),
@@ -166,10 +171,17 @@ class Twin(BatchPlatform):
         every = np.broadcast_to(points, (self.episodes, *points.shape))
         return np.asarray(self.memory.field.conductance(every)[episode])
 
-    def _led(self, c: Array, T: Array, stimulus: Array, set_point: Any, minutes: Any) -> Array:
-        """(E, m, K, 2) where candidates lead, of c and T (E, m) and stimulus (E,)."""
-        feed = self.plant.feed(stimulus, np.broadcast_to(minutes, len(c)))
-        coolant = np.reshape(np.broadcast_to(set_point, len(c)), (-1, 1)) + self.offsets
+    def _feed(self, clock: Array) -> Array:
+        """(E, m, 2) feed of a step; what `x` tells of it is what the next step begins with."""
+        on, fed = self.stimulus_on, self._fed
+        if fed is None or not (np.array_equal(fed[0], on) and np.array_equal(fed[1], clock)):
+            fed = on, clock, self.plant.feed(on, clock * self.setting.minutes)
+            self._fed = fed
+        return fed[2]
+
+    def _led(self, c: Array, T: Array, feed: Array, set_point: Array) -> Array:
+        """(E, m, K, 2) where candidates lead, of c, T (E, m), feed (E, m, 2), set_point (E,)."""
+        coolant = set_point[:, None] + self.offsets
         return predict(c, T, feed, coolant, self.plant.unit, self.setting.minutes)
 
     def _places(self, points: Array) -> Array:

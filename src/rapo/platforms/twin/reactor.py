@@ -13,6 +13,7 @@ import numpy.typing as npt
 from scipy.optimize import brentq
 
 from rapo.core.jit import inlined, lean_kernel
+from rapo.core.lanes import LANES, load, store, where, whole_above
 
 Array = npt.NDArray[Any]
 
@@ -31,79 +32,102 @@ FINE = 1.25
 """Product of a substep and the speed of the reaction, at most; RK4 is stable up to 2.8."""
 
 
-LANES = 4
-"""Candidates that the processor integrates at once."""
-
-
 @inlined
 def rate_at(T: Any) -> Any:
-    """Rate 1/min at T in 250 .. 600 K, to nine digits.
+    """Rate 1/min at T in 250 .. 600 K, a float64 or lanes of it, to nine digits.
 
-    A series of the 32nd root, squared five times: unlike `exp` it can be done four at a time.
+    A series of the 32nd root, squared five times: unlike `exp` it can be done in lanes.
     """
     x = (LOG_RATE - ACTIVATION / T) * 0.03125
-    y = 1 / 120 + x * (1 / 720 + x * (1 / 5040 + x / 40320))
-    y = 1 + x * (1 + x * (1 / 2 + x * (1 / 6 + x * (1 / 24 + x * y))))
-    y *= y
-    y *= y
-    y *= y
-    y *= y
+    y = 1 / 120 + x * (1 / 720 + x * (1 / 5040 + x / 40320.0))
+    y = 1.0 + x * (1.0 + x * (1 / 2 + x * (1 / 6 + x * (1 / 24 + x * y))))
+    y = y * y
+    y = y * y
+    y = y * y
+    y = y * y
     return y * y
 
 
-@inlined
-def advance(
-    c: Any, T: Any, heat_in: Any, minutes: Any, feed_c: Any, loss: Any, activity: Any
-) -> None:
-    """Bring c and T (K,) so many minutes on, by classical Runge-Kutta steps, in place.
+LEFT, FEED, LOSS, ACTIVITY, CANDIDATES = (LANES * i for i in range(5))
+"""Where rows of lanes are in `room`, a unit a lane: minutes left, mol/L of the feed, 1/min of what
+flow and jacket take, the factor on the rate; from CANDIDATES on three rows for each candidate:"""
+LEFT_C, LEFT_T, HEAT_IN, OF_ONE = (LANES * i for i in range(4))
+"""mol/L, K, and K/min that feed and jacket bring."""
 
-    What is left is divided evenly into as many steps as the speed of the moment asks for: an
-    ignition is over in seconds, and coarse steps miss its peak. heat_in: (K,) K/min.
+
+@inlined
+def slopes(c: Any, T: Any, heat_in: Any, feed_c: Any, loss: Any, activity: Any) -> Any:
+    """Time derivatives of mol/L and K."""
+    r = activity * rate_at(T) * c
+    return feed_c - c - r, heat_in - loss * T + HEAT * r
+
+
+@inlined
+def advance(room: Any, K: int) -> None:
+    """One classical Runge-Kutta step of the K candidates of the units in all lanes.
+
+    What is left of a unit's time is divided evenly into as many steps as the speed of the moment
+    asks for: an ignition is over in seconds, and coarse steps miss its peak.
     """
-    left = minutes
-    while left > 0:
-        most, hottest = c[0], T[0]
-        for k in range(1, c.size):
-            most, hottest = max(most, c[k]), max(hottest, T[k])
-        feedback = 1 + HEAT * ACTIVATION * most / (hottest * hottest)
-        speed = activity * rate_at(hottest) * feedback + loss
-        steps = np.ceil(left * speed / FINE)
-        h = left / steps
-        left = h * (steps - 1)
-        half, sixth = 0.5 * h, h / 6
-        for k in range(c.size):
-            c0, T0, warms = c[k], T[k], heat_in[k]
-            r = activity * rate_at(T0) * c0
-            c1, T1 = feed_c - c0 - r, warms - loss * T0 + HEAT * r
-            cm, Tm = c0 + half * c1, T0 + half * T1
-            r = activity * rate_at(Tm) * cm
-            c2, T2 = feed_c - cm - r, warms - loss * Tm + HEAT * r
-            cm, Tm = c0 + half * c2, T0 + half * T2
-            r = activity * rate_at(Tm) * cm
-            c3, T3 = feed_c - cm - r, warms - loss * Tm + HEAT * r
-            cm, Tm = c0 + h * c3, T0 + h * T3
-            r = activity * rate_at(Tm) * cm
-            c4, T4 = feed_c - cm - r, warms - loss * Tm + HEAT * r
-            c[k] = c0 + sixth * (c1 + 2 * c2 + 2 * c3 + c4)
-            T[k] = T0 + sixth * (T1 + 2 * T2 + 2 * T3 + T4)
+    most, hottest = load(room, CANDIDATES + LEFT_C), load(room, CANDIDATES + LEFT_T)
+    for k in range(1, K):
+        at = CANDIDATES + k * OF_ONE
+        c, T = load(room, at + LEFT_C), load(room, at + LEFT_T)
+        most, hottest = where(c > most, c, most), where(hottest < T, T, hottest)
+    left, feed_c = load(room, LEFT), load(room, FEED)
+    loss, activity = load(room, LOSS), load(room, ACTIVITY)
+    feedback = 1.0 + HEAT * ACTIVATION * most / (hottest * hottest)
+    speed = activity * rate_at(hottest) * feedback + loss
+    steps = whole_above(left * speed / FINE)
+    h = left / steps
+    store(room, LEFT, h * (steps - 1.0))
+    half, sixth = 0.5 * h, h / 6.0
+    for k in range(K):
+        at = CANDIDATES + k * OF_ONE
+        c, T, heat_in = load(room, at + LEFT_C), load(room, at + LEFT_T), load(room, at + HEAT_IN)
+        c1, T1 = slopes(c, T, heat_in, feed_c, loss, activity)
+        c2, T2 = slopes(c + half * c1, T + half * T1, heat_in, feed_c, loss, activity)
+        c3, T3 = slopes(c + half * c2, T + half * T2, heat_in, feed_c, loss, activity)
+        c4, T4 = slopes(c + h * c3, T + h * T3, heat_in, feed_c, loss, activity)
+        store(room, at + LEFT_C, c + sixth * (c1 + 2.0 * c2 + 2.0 * c3 + c4))
+        store(room, at + LEFT_T, T + sixth * (T1 + 2.0 * T2 + 2.0 * T3 + T4))
 
 
 @lean_kernel
 def predict_into(
-    c: Any, T: Any, feed: Any, coolant: Any, unit: Any, minutes: float, lanes: Any, to: Any
+    c: Any, T: Any, feed: Any, coolant: Any, unit: Any, minutes: float, room: Any, of: Any, to: Any
 ) -> None:
-    """As `predict`; lanes (3, L) is room for the candidates, L >= K, the last ones idle."""
-    K = coolant.shape[1]
-    cs, Ts, heat_in = lanes[0], lanes[1], lanes[2]
-    for e in range(c.shape[0]):
-        for w in range(c.shape[1]):
+    """As `predict`. A unit that has arrived leaves its lane to the next one.
+
+    room: CANDIDATES + K OF_ONE float64. of: (LANES,) int64, room for the numbers of the units.
+    """
+    m, K = c.shape[1], coolant.shape[1]
+    begun, arrived = 0, 0
+    for i in range(LANES):
+        room[LEFT + i], of[i] = 0.0, -1
+    while True:
+        for i in range(LANES):
+            if room[LEFT + i] > 0:
+                continue
+            if of[i] >= 0:
+                e, w = of[i] // m, of[i] % m
+                for k in range(K):
+                    at = CANDIDATES + k * OF_ONE + i
+                    to[e, w, k, 0], to[e, w, k, 1] = room[at + LEFT_C], room[at + LEFT_T]
+                arrived += 1
+            of[i] = begun if begun < c.size else -1
+            e, w = min(begun, c.size - 1) // m, min(begun, c.size - 1) % m  # the last ones idle
             exchange = TRANSFER * unit[w, 1]
-            for k in range(cs.size):
-                cs[k], Ts[k] = c[e, w], T[e, w]
-                heat_in[k] = feed[e, w, 1] + exchange * coolant[e, min(k, K - 1)]
-            advance(cs, Ts, heat_in, minutes, feed[e, w, 0], 1 + exchange, unit[w, 0])
+            room[LEFT + i], room[FEED + i] = minutes, feed[e, w, 0]
+            room[LOSS + i], room[ACTIVITY + i] = 1 + exchange, unit[w, 0]
             for k in range(K):
-                to[e, w, k, 0], to[e, w, k, 1] = cs[k], Ts[k]
+                at = CANDIDATES + k * OF_ONE + i
+                room[at + LEFT_C], room[at + LEFT_T] = c[e, w], T[e, w]
+                room[at + HEAT_IN] = feed[e, w, 1] + exchange * coolant[e, k]
+            begun += 1
+        if arrived == c.size:
+            return
+        advance(room, K)
 
 
 def predict(c: Array, T: Array, feed: Array, coolant: Array, unit: Array, minutes: float) -> Array:
@@ -118,8 +142,9 @@ def predict(c: Array, T: Array, feed: Array, coolant: Array, unit: Array, minute
         minutes: of a step.
     """
     K = coolant.shape[1]
-    lanes, to = np.empty((3, -(-K // LANES) * LANES)), np.empty((*c.shape, K, 2))
-    predict_into(c, T, feed, coolant, unit, minutes, lanes, to)
+    room, of = np.empty(CANDIDATES + K * OF_ONE), np.empty(LANES, np.int64)
+    to = np.empty((*c.shape, K, 2))
+    predict_into(c, T, feed, coolant, unit, minutes, room, of, to)
     return to
 
 
