@@ -6,6 +6,6 @@ Its files, in the order in which data flows:
 - constant, numbers, film, scenes: a constant action a phase per call; what is shown; one
   episode; the map it is drawn on
 - code, gif: the numbers as Python and as a command; the film by `rapo.watch`
-- packing, work, answers, server, command, static/: arrays for a browser; one job at a time, told and stopped;
-  questions; token and headers; `rapo lab`; the page
+- packing, work, answers, server, command, static/: arrays for a browser; one job at a time,
+  told and stopped; questions; token and headers; `rapo lab`; the page
 """
