@@ -69,8 +69,8 @@ def evaluate(
         deterministic: take the most probable actions.
         batched: whether a callable takes all observations at once; default what it declares.
         gamma: discount of the returns, in (0, 1].
-        progress: show a progress bar; or a function that is told, after every step, how many are
-            done and of how many at most. It may raise, which ends the run.
+        progress: show a progress bar; or a function that is told after every step how many are
+            done, and of how many at most. It may raise, which ends the run.
     """
     episodes, seed = whole_number("episodes", episodes, 1), whole_number("seed", seed, 0)
     asked = {
@@ -89,8 +89,7 @@ def evaluate(
     chosen = checked_stimuli(stimuli, episodes, known)
     actor = as_actor(policy, space, deterministic=deterministic, batched=batched)
     runs: dict[str, Any] = {"coupled": coupled, "off_at_replay": off_at_replay}
-    twin = other = None
-    probe = (*spans[:2], min(WINDOW, spans[REPLAY]))
+    twin, other, probe = None, None, (*spans[:2], min(WINDOW, spans[REPLAY]))
     stages = place.stages(episodes, seed, chosen, spans, **runs)
     let_watch(actor, stages, place, policy)
     with _bar(progress, _steps(spans, probe, place, asked) * len(stages)) as tick:
@@ -105,8 +104,8 @@ def evaluate(
             twin = _together([run_replay(s, actor, spans, space, tick) for s in nominal])
     graph = stages[0].graph
     run = {"episodes": episodes, "seed": seed, "horizons": list(spans), **asked, "gamma": gamma}
-    manifest = run | _made_of(place, policy, graph)
-    return joined(parts, spans, seed, gamma, graph, manifest, twin=twin, other=other)
+    run |= _made_of(place, policy, graph)
+    return joined(parts, spans, seed, gamma, graph, run, twin=twin, other=other)
 
 
 def _made_of(place: Place, policy: Any, graph: Any) -> dict[str, Any]:
