@@ -63,11 +63,11 @@ def test_demo_never_overwrites_silently(demo):
         (("dance",), "dance"),
     ],
 )
-def test_bad_input_exits_with_2_and_writes_nothing(tmp_path, args, message):
-    result = rapo(*args, cwd=tmp_path)
-    assert result.returncode == 2
-    assert message in result.stderr
-    assert len(result.stderr.strip().splitlines()) == 1
+def test_bad_input_exits_with_2_and_writes_nothing(monkeypatch, capsys, tmp_path, args, message):
+    monkeypatch.chdir(tmp_path)
+    code, error = here(monkeypatch, capsys, *args)
+    assert code == 2 and message in error
+    assert len(error.strip().splitlines()) == 1
     assert list(tmp_path.iterdir()) == []
 
 
@@ -101,10 +101,11 @@ def test_rsd_and_report(tmp_path):
         (("report", "nowhere"), "episodes.csv is missing; rapo rsd POLICY --out writes one"),
     ],
 )
-def test_bad_words_for_rsd_exit_with_2(tmp_path, args, message):
-    result = rapo(*args, cwd=tmp_path)
-    assert result.returncode == 2 and message in result.stderr
-    assert len(result.stderr.strip().splitlines()) == 1
+def test_bad_words_for_rsd_exit_with_2(monkeypatch, capsys, tmp_path, args, message):
+    monkeypatch.chdir(tmp_path)
+    code, error = here(monkeypatch, capsys, *args)
+    assert code == 2 and message in error
+    assert len(error.strip().splitlines()) == 1
     assert list(tmp_path.iterdir()) == []
 
 

@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 from starlette.testclient import TestClient
 
+from rapo import cli
 from rapo.lab import server
 from rapo.lab.answers import Desk
 from rapo.lab.server import Lab
@@ -217,11 +218,15 @@ def _command(*words, **options):
         (["--out", "here"], "--print"),
     ],
 )
-def test_bad_words_end_with_one_line(words, part):
-    process = _command(*words)
-    out, err = process.communicate()
-    assert process.returncode == 2, (out, err)
+def test_bad_words_end_with_one_line(monkeypatch, capsys, tmp_path, words, part):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "argv", ["rapo", "lab", *words])
+    with pytest.raises(SystemExit) as caught:
+        cli.main()
+    out, err = capsys.readouterr()
+    assert caught.value.code == 2, (out, err)
     assert err.count("\n") == 1 and part in err
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_port_in_use_ends_with_one_line():
