@@ -280,3 +280,19 @@ def test_the_mass_that_stays_is_what_a_fresh_evaluation_finds(blocks):
     env = GraphDiffusionVectorEnv(1, graph=blocks)
     result = evaluate(env, aggressive, episodes=20, seed=1000, against_P0=True)
     assert result.pooled()["SM_vs_P0"]["ratio"] == pytest.approx(fit(blocks).mass, abs=0.05)
+
+
+def test_the_largest_tau_that_is_enough_is_found_by_halving():
+    search = Search.__new__(Search)
+    search.params, tried = PARAMS, []
+
+    def run(regions, params):
+        tried.append(params.tau)
+        return fit_search.Tried(regions, params, 0.0, 0.0, 0.0, params.tau <= largest)
+
+    search.run = run
+    for wanted in (0, 1, len(TAUS) // 3, len(TAUS) - 2, len(TAUS) - 1):
+        largest = float(TAUS[wanted])
+        tried.clear()
+        assert search.lower_tau(np.zeros(3, np.int32)).params.tau == largest
+        assert len(tried) <= 2 + np.ceil(np.log2(len(TAUS)))

@@ -129,8 +129,10 @@ def test_the_operating_point_of_an_environment_is_that_of_its_regions_and_consta
 )
 def test_a_fit_that_falls_short_says_so_and_why(crowd, changes, params, named):
     setting = rapo.Setting.default().replace(**changes)
-    with pytest.warns(FitWarning, match=named):
+    with pytest.warns(FitWarning, match=named) as caught:
         env = GraphDiffusionVectorEnv(1, graph=crowd, setting=setting, params=params)
+    (warning,) = (w for w in caught if w.category is FitWarning)
+    assert warning.filename == __file__  # where the one who can change it is
     assert not env.reset(seed=0)[1]["fit_reached"][0]
 
 
