@@ -9,7 +9,8 @@ from warehouse_reference import drive_slowly
 from rapo.platforms.warehouse import Setting, Warehouse
 from rapo.platforms.warehouse.floor import doors_of, floor_of
 from rapo.platforms.warehouse.kernel import drive
-from rapo.platforms.warehouse.orders import orders_of
+from rapo.platforms.warehouse.orders import _dear, orders_of
+from rapo.platforms.warehouse.platform import SENT
 
 STAND_IN = {"data": "stand-in", "seed": 1001}
 NAMES = ("row", "route", "at", "wait", "waited")
@@ -241,7 +242,21 @@ def test_dispatch_rates_and_routes_of_those_who_are_sent():
     assert set(row[row >= 0] // 2) == set(range(2 * errands, 3 * errands))
     state = {**platform.rest(3), "row": np.full((3, 200), 4, np.int32)}
     found = platform.candidates(state, np.array([0, 1, 3]))
+    docked = (state["route"] < 0) & (state["at"] < 0)
+    chance = np.array([[0.01], [0.03], [0.3]])
+    assert docked.all() and np.array_equal(found.moving, platform.draws(SENT) < chance)
     e, w = np.argwhere(found.moving)[0]
     assert np.array_equal(found.P0[e, w], o.law[4])
     assert np.array_equal(found.harmful[e, w], o.enters[4])
     assert np.array_equal(found.where[e, w], o.zones[4]) and (found.P0[~found.moving] == 0).all()
+
+
+def test_the_edge_of_the_radius_belongs_to_it():
+    with pytest.raises(ValueError, match=r"^[2-5] cells within radius 1\b"):
+        started(1, setting={"radius": 1, "picks": 99})
+
+
+def test_a_zone_is_dear_by_the_detour_round_it_and_never_by_one_that_is_shorter():
+    law, last = np.array([[0.5, 0.5]]), np.array([[10, 20]])
+    crossed = np.array([[[False, True, True], [True, False, True]]])  # by the short, the long way
+    assert _dear(law, last, crossed).tolist() == [0, 0.5, 0]
