@@ -27,7 +27,7 @@ RESULTS = ROOT / "results" / "mutants"
 
 def measure(effort: Effort) -> list[Row]:
     drawn = sample(ROOT / "src" / "rapo", FOLDERS, COUNT, LEAST, SEED)
-    verdicts = judge_all(drawn, RESULTS / "work" / "verdicts.jsonl", effort)
+    verdicts = judge_all(drawn, RESULTS / "verdicts.jsonl", effort)
     write(drawn, verdicts)
     return rows(drawn, verdicts, reasons())
 
