@@ -110,6 +110,20 @@ def test_tasks_run_after_their_needs_in_the_order_of_the_plan(alone):
     assert events[:3] == [("start", first.key), ("start", second.key), ("share", first.key)]
 
 
+def test_what_a_policy_was_trained_for_comes_before_the_next_training(inline, tmp_path):
+    """A run that is cut off leaves results, not trained policies that nobody evaluated."""
+    ge, rapo = Train(config("GE")), Train(config("RAPO"))
+    wanted = [
+        Evaluate(ge, "GE", episodes=2),
+        Evaluate(rapo, "RAPO", episodes=2),
+        Evaluate(ge, "GE", episodes=3),
+    ]
+    engine = inline()
+    run_tasks(wanted, tmp_path, engine)
+    order = [ge, wanted[0], wanted[2], rapo, wanted[1]]
+    assert engine.executor.ran == [task.key for task in order]
+
+
 def test_never_more_tasks_than_slots(tmp_path):
     at_once = []
 

@@ -85,7 +85,10 @@ def run_tasks(
     failed: dict[str, str] = {}
     spent = 0.0
     while open_needs or running:
-        ready = [key for key, needs in open_needs.items() if not needs]  # in the plan's order
+        # in the plan's order, but what a finished task was for before anything is begun anew: a
+        # run that is cut off then leaves few trained policies behind whose results are not there
+        ready = [key for key, needs in open_needs.items() if not needs]
+        ready.sort(key=lambda key: not todo[key].needs)
         for key in ready[: engine.slots - len(running)]:
             del open_needs[key]
             started[key] = perf_counter()
