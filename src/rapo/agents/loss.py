@@ -9,10 +9,25 @@ from typing import Any
 
 import numpy as np
 
-from rapo.core.jit import kernel
+from rapo.core.jit import inlined, kernel
 
 ENTROPY, KL, CLIPPED = range(3)
 """Means that `policy_gradient` reports."""
+
+
+@inlined
+def _largest_and_log_sum(logits: Any) -> Any:
+    """Of (A,) float32 logits the largest, and the log of the sum of `exp(logit - largest)`.
+
+    A logit minus the one minus the other is its log-probability: float64, and no exp overflows.
+    """
+    largest = logits[0]
+    for a in range(1, logits.size):
+        largest = max(largest, logits[a])
+    total = 0.0
+    for a in range(logits.size):
+        total += np.exp(np.float64(logits[a]) - largest)
+    return largest, np.log(total)
 
 
 @kernel
@@ -40,17 +55,10 @@ def policy_gradient(
     sums = np.zeros(3)
     log_p = np.empty(A)
     for i in range(B):
-        highest = logits[i, 0]
-        for a in range(1, A):
-            highest = max(highest, logits[i, a])
-        total = 0.0
-        for a in range(A):
-            log_p[a] = np.float64(logits[i, a]) - highest
-            total += np.exp(log_p[a])
-        total = np.log(total)
+        largest, log_sum = _largest_and_log_sum(logits[i])
         entropy = 0.0
         for a in range(A):
-            log_p[a] -= total
+            log_p[a] = np.float64(logits[i, a]) - largest - log_sum
             entropy -= np.exp(log_p[a]) * log_p[a]
         gap = log_p[actions[i]] - before[i]
         ratio = np.exp(gap)
@@ -71,12 +79,6 @@ def policy_gradient(
 @kernel
 def log_probability(logits: Any, actions: Any, out: Any) -> None:
     """Fill `out` with log softmax(logits)[action]; logits (B, A), actions (B,), out (B,)."""
-    B, A = logits.shape
-    for i in range(B):
-        highest = logits[i, 0]
-        for a in range(1, A):
-            highest = max(highest, logits[i, a])
-        total = 0.0
-        for a in range(A):
-            total += np.exp(np.float64(logits[i, a]) - highest)
-        out[i] = np.float64(logits[i, actions[i]]) - highest - np.log(total)
+    for i in range(logits.shape[0]):
+        largest, log_sum = _largest_and_log_sum(logits[i])
+        out[i] = np.float64(logits[i, actions[i]]) - largest - log_sum
