@@ -153,7 +153,7 @@ class Setting:
         Version 0.1 had fewer: what is missing of the later ones has the value it stood for then,
         so that what was written is still the same platform.
         """
-        given = {**_BEFORE, **values}
+        given = {**BEFORE, **values}
         given.setdefault("loaded_support", given.get("support"))
         names = {f.name for f in fields(cls)}
         wrong = sorted(set(given) ^ names)
@@ -207,7 +207,7 @@ _RULES: dict[str, Rule] = {
 """What each value must be, in words and as a test of one number (or word)."""
 
 
-_BEFORE: dict[str, Any] = {
+BEFORE: dict[str, Any] = {
     "edge_cap": 1.0,
     "stretch": 1.0,
     "echo": 0.0,

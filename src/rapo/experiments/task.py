@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
+from rapo.cascade.setting import BEFORE
 from rapo.experiments.pieces import existing, read_rows
 
 Tell = Callable[[float], None]
@@ -86,21 +87,8 @@ def digest(spec: Any) -> str:
 
 ADDED: dict[str, dict[str, Any]] = {
     "": {"fit": None},
-    "setting": {
-        "edge_cap": 0.95,
-        "stretch": 1.0,
-        "echo": 0.0,
-        "entering_weight": 1.0,
-        "leaving_weight": 1.0,
-        "factor": 0.0,
-        "seeding": "ball",
-        "inside_share": 1.0,
-        "inside_spread": 0.0,
-        "psi_min": 0.1,
-        "loaded_support": 18,
-        "loaded_share": 1.0,
-        "loaded_spread": 0.0,
-    },
+    # the platform of 0.1 is the reading `compact` now, which has this cap and these seeds
+    "setting": {**BEFORE, "edge_cap": 0.95, "loaded_support": 18},
     "ppo": {"steady": False, "cost_gamma": 0.99},
 }
 """What configs have had since version 0.1, by their part, with the value that changes no earlier
