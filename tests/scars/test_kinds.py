@@ -11,8 +11,8 @@ from hypothesis.extra import numpy as hnp
 
 from rapo.core.params import FieldParams
 from rapo.scars import GridField, KernelField, NetworkField, make, width_from
+from rapo.scars.bounded import scar_cap
 from rapo.scars.isotonic import isotonic
-from rapo.scars.kernel import scar_cap
 
 quick = settings(
     deadline=None, max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture]

@@ -7,6 +7,7 @@ is coarse and small, `NetworkField` experimental. All offer what `ScarField` des
 Its files, in the order in which data flows:
 
 - box, field: what every field offers: deposit, visit, step, advance, conductance, snapshot
+- bounded: what fields of a limited number of places share
 - dictionary, kernel: centres that learn, merge and answer (the default)
 - grid; mixture, density; perceptron, isotonic, network: the exact reference; coarse and small;
   experimental

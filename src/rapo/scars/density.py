@@ -5,16 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from rapo.core.params import FieldParams
-from rapo.core.validate import whole_number
-from rapo.scars.field import Array, ScarField, State
-from rapo.scars.kernel import scar_cap
+from rapo.scars.bounded import BoundedField, scar_cap
+from rapo.scars.field import Array, State
 from rapo.scars.mixture import JOINED, absorb, answer
 
 
-class DensityField(ScarField):
+class DensityField(BoundedField):
     """A coarse field for little time and memory, `components x (d + 4)` numbers.
 
     Harm joins the nearest component within a width, which moves and widens with it, or begins a new
@@ -23,10 +21,10 @@ class DensityField(ScarField):
 
     >>> field = DensityField([(0, 1), (0, 1)], width=0.1)
     >>> for _ in range(20):
-    ...     field.deposit([[0.3, 0.5]], [1.0])
+    ...     field.deposit([[0.28, 0.5], [0.32, 0.5]], [0.5, 0.5])
     ...     field.step()
-    >>> field.conductance([[0.3, 0.5], [0.8, 0.5]]).round(2)
-    array([0.1, 1. ])
+    >>> int(field.size), field.conductance([[0.3, 0.5], [0.8, 0.5]]).round(2)
+    (1, array([0.1, 1. ]))
     """
 
     def __init__(
@@ -40,23 +38,9 @@ class DensityField(ScarField):
         delay: int = 0,
     ) -> None:
         super().__init__(box, params, width=width, batch=batch, delay=delay)
-        self.components = whole_number("components", components, 2, 2**20)
-        places = (self.rows, self.components)
+        self.components = self._room("components", components, JOINED)
         self._M = np.zeros((self.rows, self.box.dimensions, self.components))
-        self._V, self._mass, self._G, self._H = (np.zeros(places) for _ in range(4))
-        self._count = np.zeros(self.rows, np.int64)
-        self._merges = np.zeros(self.rows, np.int64)
-        self._spacing = np.full(self.rows, (JOINED * self.width) ** 2)
-
-    @property
-    def size(self) -> npt.NDArray[np.int64]:
-        """Components in use, () or (batch,)."""
-        return self._outside(self._count.copy())
-
-    @property
-    def merges(self) -> npt.NDArray[np.int64]:
-        """How often two components had to become one, () or (batch,)."""
-        return self._outside(self._merges.copy())
+        self._V, self._mass = np.zeros_like(self._G), np.zeros_like(self._G)
 
     @property
     def numbers(self) -> int:
@@ -88,16 +72,7 @@ class DensityField(ScarField):
         return G, H
 
     def _state(self) -> State:
-        return {
-            "means": self._M,
-            "spreads": self._V,
-            "mass": self._mass,
-            "G": self._G,
-            "H": self._H,
-            "count": self._count,
-            "spacing": self._spacing,
-            "merges": self._merges,
-        }
+        return {"means": self._M, "spreads": self._V, "mass": self._mass, **super()._state()}
 
     def _take(self, state: State) -> None:
         for name, most in (("count", self.components), ("H", scar_cap(self.params))):
@@ -107,10 +82,4 @@ class DensityField(ScarField):
             if not np.all(array >= 0):
                 raise ValueError(f"{name} must be finite and >= 0, got {array.min()}")
         self._M, self._V, self._mass = state["means"], state["spreads"], state["mass"]
-        self._G, self._H, self._count = state["G"], state["H"], state["count"]
-        self._spacing, self._merges = state["spacing"], state["merges"]
-
-    def _forget(self, rows: npt.NDArray[np.intp]) -> None:
-        for array in (self._M, self._V, self._mass, self._G, self._H, self._count, self._merges):
-            array[rows] = 0
-        self._spacing[rows] = (JOINED * self.width) ** 2
+        super()._take(state)

@@ -2,32 +2,22 @@
 
 from __future__ import annotations
 
-import math
 import warnings
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from rapo.core.params import FieldParams
-from rapo.core.validate import whole_number
+from rapo.scars.bounded import BoundedField, scar_cap
 from rapo.scars.dictionary import NOVELTY, learn, query
-from rapo.scars.field import Array, ScarField, State
+from rapo.scars.field import Array, State
 
 
 class FullWarning(UserWarning):
     """A field holds as many places as it may, so its nearest two merge."""
 
 
-def scar_cap(params: FieldParams) -> float:
-    """Largest scar of a place, `1.5 ln(1 / psi_min) / w_H`: the floor of psi, and half as much.
-
-    Deeper scars would not lower psi where they are, but would reach further in an interpolation.
-    """
-    return 1.5 * math.log(1 / params.psi_min) / params.w_H if params.w_H > 0 else math.inf
-
-
-class KernelField(ScarField):
+class KernelField(BoundedField):
     """The default field: a sparse dictionary of centres, `centres x (d + 2)` numbers.
 
     A point more than half a width from every centre becomes one, so they lie where harm fell and,
@@ -55,24 +45,9 @@ class KernelField(ScarField):
         delay: int = 0,
     ) -> None:
         super().__init__(box, params, width=width, batch=batch, delay=delay)
-        self.centres = whole_number("centres", centres, 2, 2**20)
+        self.centres = self._room("centres", centres, NOVELTY)
         self._C = np.zeros((self.rows, self.box.dimensions, self.centres))
-        self._G = np.zeros((self.rows, self.centres))
-        self._H = np.zeros((self.rows, self.centres))
-        self._count = np.zeros(self.rows, np.int64)
-        self._merges = np.zeros(self.rows, np.int64)
-        self._spacing = np.full(self.rows, (NOVELTY * self.width) ** 2)
         self._told = False
-
-    @property
-    def size(self) -> npt.NDArray[np.int64]:
-        """Centres in use, () or (batch,)."""
-        return self._outside(self._count.copy())
-
-    @property
-    def merges(self) -> npt.NDArray[np.int64]:
-        """How often two places had to become one, () or (batch,)."""
-        return self._outside(self._merges.copy())
 
     @property
     def numbers(self) -> int:
@@ -127,25 +102,12 @@ class KernelField(ScarField):
         return near
 
     def _state(self) -> State:
-        return {
-            "centres": self._C,
-            "G": self._G,
-            "H": self._H,
-            "count": self._count,
-            "spacing": self._spacing,
-            "merges": self._merges,
-        }
+        return {"centres": self._C, **super()._state()}
 
     def _take(self, state: State) -> None:
         for name, most in (("count", self.centres), ("G", np.inf), ("H", scar_cap(self.params))):
             if not np.all((state[name] >= 0) & (state[name] <= most)):
                 bad = state[name].min() if np.any(state[name] < 0) else state[name].max()
                 raise ValueError(f"{name} must be in [0, {most}], got {bad}")
-        self._C, self._G, self._H = state["centres"], state["G"], state["H"]
-        self._count, self._spacing = state["count"], state["spacing"]
-        self._merges = state["merges"]
-
-    def _forget(self, rows: npt.NDArray[np.intp]) -> None:
-        for array in (self._C, self._G, self._H, self._count, self._merges):
-            array[rows] = 0
-        self._spacing[rows] = (NOVELTY * self.width) ** 2
+        self._C = state["centres"]
+        super()._take(state)
