@@ -40,6 +40,16 @@ def distances_into(C: Any, n: Any, point: Any, out: Any) -> None:
 
 
 @inlined
+def nearest(squared: Any, n: Any) -> Any:
+    """The first of the least of n squared distances, -1 of none."""
+    near = -1
+    for c in range(n):
+        if near < 0 or squared[c] < squared[near]:
+            near = c
+    return near
+
+
+@inlined
 def blend(squared: Any, n: Any, G: Any, H: Any, narrow: Any) -> Any:
     """Means of G and H (n,) under the narrow kernel, which fade to 0 away from every centre.
 
@@ -141,6 +151,29 @@ def spread_into(C: Any, n: Any, point: Any, share: Any, width: Any, squared: Any
             out[c] += share * np.exp(scale * squared[c])
 
 
+@inlined
+def inflow_into(
+    C: Any, n: Any, points: Any, shares: Any, order: Any, width: Any, squared: Any, out: Any
+) -> None:
+    """What the harm among points (k, d), taken in this order, brings to the first n centres."""
+    for c in range(n):
+        out[c] = 0.0
+    for i in order:
+        if shares[i] > VISIT:
+            spread_into(C, n, points[i], shares[i], width, squared, out)
+
+
+@inlined
+def evolve(
+    G: Any, H: Any, n: Any, inflow: Any, keep: Any, alpha: Any, delta: Any, eta: Any, tau: Any,
+    scar_cap: Any,
+) -> None:  # fmt: skip
+    """The core's step of the first n places: H from the trace as it was, then G."""
+    for c in range(n):
+        H[c] = min(next_scar(H[c], G[c], delta, eta, tau), scar_cap)
+        G[c] = next_trace(G[c], alpha * inflow[c], keep)
+
+
 @kernel
 def learn(
     C: Any,
@@ -179,10 +212,7 @@ def learn(
         for i in range(taken):
             point, harmful, n = points[e, order[i]], shares[e, order[i]] > VISIT, count[e]
             distances_into(C[e], n, point, squared)
-            near = -1
-            for c in range(n):
-                if near < 0 or squared[c] < squared[near]:
-                    near = c
+            near = nearest(squared, n)
             if near >= 0 and squared[near] <= spacing[e]:
                 continue
             g, h = blend(squared, n, G[e], H[e], width / NARROWER)
@@ -201,12 +231,5 @@ def learn(
                 C[e, :, slot] = point
                 G[e, slot], H[e, slot] = g, h
         n = count[e]
-        inflow[:n] = 0.0
-        for i in range(taken):
-            if shares[e, order[i]] > VISIT:
-                spread_into(
-                    C[e], n, points[e, order[i]], shares[e, order[i]], width, squared, inflow
-                )
-        for c in range(n):
-            H[e, c] = min(next_scar(H[e, c], G[e, c], delta, eta, tau), scar_cap)
-            G[e, c] = next_trace(G[e, c], alpha * inflow[c], keep)
+        inflow_into(C[e], n, points[e], shares[e], order[:taken], width, squared, inflow)
+        evolve(G[e], H[e], n, inflow, keep, alpha, delta, eta, tau, scar_cap)

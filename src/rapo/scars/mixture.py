@@ -6,9 +6,15 @@ from typing import Any
 
 import numpy as np
 
-from rapo.core.fields import next_scar, next_trace
 from rapo.core.jit import inlined, kernel
-from rapo.scars.dictionary import closest_pair, distances_into, order_into, spread_into
+from rapo.scars.dictionary import (
+    closest_pair,
+    distances_into,
+    evolve,
+    inflow_into,
+    nearest,
+    order_into,
+)
 from rapo.scars.field import REACH, VISIT
 
 JOINED = 0.75
@@ -96,10 +102,7 @@ def absorb(
             if share <= VISIT:
                 continue
             distances_into(M[e], n, point, squared)
-            near = -1
-            for c in range(n):
-                if near < 0 or squared[c] < squared[near]:
-                    near = c
+            near = nearest(squared, n)
             slot = n
             if near >= 0 and squared[near] <= spacing[e]:
                 join(M[e], V[e], mass[e], near, point, squared[near], share)
@@ -119,11 +122,5 @@ def absorb(
             mass[e, slot] = share
             V[e, slot], G[e, slot], H[e, slot] = 0.0, 0.0, 0.0
         n = count[e]
-        inflow[:n] = 0.0
-        for i in range(taken):
-            share = shares[e, order[i]]
-            if share > VISIT:
-                spread_into(M[e], n, points[e, order[i]], share, width, squared, inflow)
-        for c in range(n):
-            H[e, c] = min(next_scar(H[e, c], G[e, c], delta, eta, tau), scar_cap)
-            G[e, c] = next_trace(G[e, c], alpha * inflow[c], keep)
+        inflow_into(M[e], n, points[e], shares[e], order[:taken], width, squared, inflow)
+        evolve(G[e], H[e], n, inflow, keep, alpha, delta, eta, tau, scar_cap)
