@@ -5,8 +5,8 @@ Names load on first use: most of them need torch.
 Its files, in the order in which data flows:
 
 - methods: the table: what each method sees, pays, samples from and is made of
-- config, networks, model, advantage, loss, normaliser, lagrangian, rollout, ppo: the optimiser,
-  read in this order
+- config, gru_kernel, networks, model, advantage, loss, normaliser, lagrangian, rollout, ppo: the
+  optimiser, read in this order
 - references, train_config, run_file, tracking, train, checkpoint, agent: budgets, runs in
   folders, frozen policies
 - shield: actions blocked by rollouts under P0

@@ -15,6 +15,8 @@ import torch
 from torch import Tensor
 from torch.nn.functional import linear
 
+from rapo.agents.gru_kernel import run_backward, run_forward
+
 Shape = tuple[int, ...]
 
 
@@ -161,7 +163,7 @@ class GRU:
     def step(self, x: Tensor, h: Tensor) -> tuple[Tensor, Tensor]:
         """Logits (S, outputs) and the next state (S, hidden) from x (S, inputs) and h."""
         w_x, b_x, w_h, b_h, w, b = self.values
-        h, _ = _cell(torch.addmm(b_x, x, w_x), torch.addmm(b_h, h, w_h), h)
+        h = _cell(torch.addmm(b_x, x, w_x), torch.addmm(b_h, h, w_h), h)
         return linear(h, w, b), h
 
     def forward(self, x: Tensor, h: Tensor, keep: Tensor) -> Tensor:
@@ -179,11 +181,8 @@ class GRU:
         states = torch.empty(T, S, hidden)
         befores = torch.empty(T, S, hidden)
         gates = torch.empty(T, S, 4 * hidden)  # reset, update, new, and what state gives to new
-        for t in range(T):
-            torch.mul(h, keep[t], out=befores[t])
-            h, parts = _cell(from_x[t], torch.addmm(b_h, befores[t], w_h), befores[t])
-            torch.cat(parts, dim=1, out=gates[t])
-            states[t] = h
+        recur = (from_x, w_h, b_h, h.contiguous(), keep.view(T, S), states, befores, gates)
+        run_forward(*(part.numpy() for part in recur))
         self.kept = (x, keep, states, befores, gates)
         return linear(states.view(T * S, hidden), w, b).view(T, S, -1)
 
@@ -199,17 +198,9 @@ class GRU:
         arriving = (flat @ w).view(T, S, hidden)
         to_x = torch.empty(T, S, 3 * hidden)
         to_h = torch.empty(T, S, 3 * hidden)
-        carried = torch.zeros(S, hidden)
-        back = w_h.t()
-        for t in range(T - 1, -1, -1):
-            reset, update, new, gave = gates[t].chunk(4, dim=1)
-            d = arriving[t] + carried
-            d_new = d * (1 - update) * (1 - new * new)
-            d_update = d * (befores[t] - new) * update * (1 - update)
-            d_reset = d_new * gave * reset * (1 - reset)
-            torch.cat((d_reset, d_update, d_new), dim=1, out=to_x[t])
-            torch.cat((d_reset, d_update, d_new * reset), dim=1, out=to_h[t])
-            carried = torch.addmm(d * update, to_h[t], back).mul_(keep[t])
+        back = w_h.t().contiguous()
+        recur = (arriving, back, keep.view(T, S), befores, gates, to_x, to_h)
+        run_backward(*(part.numpy() for part in recur))
         into_x, into_h = to_x.view(T * S, -1), to_h.view(T * S, -1)
         torch.mm(x.reshape(T * S, -1).t(), into_x, out=g_x)
         torch.sum(into_x, 0, out=c_x)
@@ -217,11 +208,11 @@ class GRU:
         torch.sum(into_h, 0, out=c_h)
 
 
-def _cell(from_x: Tensor, from_h: Tensor, h: Tensor) -> tuple[Tensor, tuple[Tensor, ...]]:
-    """One step of the unit from its two linear maps (S, 3 hidden); the state and the gates."""
+def _cell(from_x: Tensor, from_h: Tensor, h: Tensor) -> Tensor:
+    """The state after one step of the unit, from its two linear maps (S, 3 hidden)."""
     hidden = h.shape[1]
     both = torch.sigmoid(from_x[:, : 2 * hidden] + from_h[:, : 2 * hidden])
     reset, update = both.chunk(2, dim=1)
     gave = from_h[:, 2 * hidden :]
     new = torch.tanh(torch.addcmul(from_x[:, 2 * hidden :], reset, gave))
-    return torch.lerp(new, h, update), (reset, update, new, gave)
+    return torch.lerp(new, h, update)
