@@ -47,12 +47,17 @@ def _only_top(p0: Any, psi: Any, e: int, w: int, top: int) -> None:
 
 @inlined
 def _choose(
-    p0: Any, psi: Any, harmful: Any, e: int, w: int, u: Any, choice: Any, stats: Any
-) -> Any:
+    p0: Any, psi: Any, harmful: Any, e: int, w: int, top: int, k0: Any, k1: Any, choice: Any,
+    stats: Any,
+) -> Any:  # fmt: skip
     """Draw the candidate of one walker and count what its law does; what is wrong, or `FINE`.
 
     psi: (K,) of its candidates, written over. harmful: (E, m, K), or of size 0 if nobody knows.
+    k0, k1: words of the episode's key and step.
     """
+    if top > 0:
+        _only_top(p0, psi, e, w, top)
+    u = draw(k0, k1, w)  # not before `_only_top`: the loops would compile to a third more time
     known, sound, gated = harmful.size > 0, True, False
     total = passed = inside = inside_passed = 0.0
     for k in range(p0.shape[2]):  # without branches: a wrong guess costs more than a candidate
@@ -196,9 +201,7 @@ def choose_by_region(
                 known = _routes(where, e, w, table, weights[PSI_MIN], psi)
             if not known:
                 return UNKNOWN, e, w
-            if top > 0:
-                _only_top(p0, psi, e, w, top)
-            wrong = _choose(p0, psi, harmful, e, w, draw(k0, k1, w), choice, stats)
+            wrong = _choose(p0, psi, harmful, e, w, top, k0, k1, choice, stats)
             if wrong != FINE:
                 return wrong, e, w
     return FINE, 0, 0
@@ -221,9 +224,7 @@ def choose_by_psi(
                 psi[k] = given[e, w, k] if gated[e] else 1.0
                 if not 0 < psi[k] <= 1:
                     return NO_PSI, e, w
-            if top > 0:
-                _only_top(p0, psi, e, w, top)
-            wrong = _choose(p0, psi, harmful, e, w, draw(k0, k1, w), choice, stats)
+            wrong = _choose(p0, psi, harmful, e, w, top, k0, k1, choice, stats)
             if wrong != FINE:
                 return wrong, e, w
     return FINE, 0, 0
