@@ -68,9 +68,7 @@ def train_from_words(
         threshold = base.threshold
     config = configs[0]
     folders = [run_folder(out, c, len(configs) > 1) for c in configs]
-    taken = [folder for folder in folders if (folder / "config.json").exists()]
-    if taken and not resume:
-        raise ValueError(f"{taken[0]} holds a run; go on with --resume, or choose another --out")
+    refuse_taken(folders, resume)
     rounded = config.updates * config.ppo.rollout
     console.print(
         f"{config.method}: {rounded:,} steps ({config.updates:,} x {config.ppo.rollout})",
@@ -78,6 +76,32 @@ def train_from_words(
     )
     for config in configs:
         _tell_fit(console, config)
+    train_and_tell(
+        console, configs, folders, base=base, resume=resume, track=track, jobs=jobs,
+        threshold=threshold,
+    )  # fmt: skip
+
+
+def refuse_taken(folders: Sequence[Path], resume: bool) -> list[Path]:
+    """Refuse folders that hold a run, unless it is to go on; those that do."""
+    taken = [folder for folder in folders if (folder / "config.json").exists()]
+    if taken and not resume:
+        raise ValueError(f"{taken[0]} holds a run; go on with --resume, or choose another --out")
+    return taken
+
+
+def train_and_tell(
+    console: Console,
+    configs: Sequence[AnyConfig],
+    folders: Sequence[Path],
+    *,
+    base: Run | None,
+    resume: bool,
+    track: Sequence[str] | None,
+    jobs: int | None,
+    threshold: float | None = None,
+) -> None:
+    """Train every config in its folder and say what it came to; Ctrl-C says how to go on."""
     try:
         found = train_all(
             configs, folders, jobs=os.cpu_count() or 1 if jobs is None else jobs, resume=resume,

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -15,7 +13,7 @@ from rapo.agents.config import PPOConfig
 from rapo.agents.env_config import EnvConfig
 from rapo.agents.platform_config import PlatformConfig, is_platform
 from rapo.agents.run_file import Run, env_config, env_options
-from rapo.experiments.train_command import chosen_trackers, stopped, tell, train_all
+from rapo.experiments.train_command import refuse_taken, train_and_tell
 from rapo.experiments.train_words import parse_count, parse_seeds, ppo_with_changes
 
 
@@ -49,9 +47,7 @@ def train_env_from_words(
         replace(config, seed=seed) for seed in parse_seeds("--seed", seeds or str(config.seed))
     ]
     folders = [_folder(out, c, len(configs) > 1) for c in configs]
-    taken = [folder for folder in folders if (folder / "config.json").exists()]
-    if taken and not resume:
-        raise ValueError(f"{taken[0]} holds a run; go on with --resume, or choose another --out")
+    taken = refuse_taken(folders, resume)
     # whatever is wrong shows before anything is written
     (config.task() if isinstance(config, EnvConfig) else config.environment(1)).close()
     rounded = config.updates * ppo.rollout
@@ -61,15 +57,7 @@ def train_env_from_words(
     )
     if taken and isinstance(config, EnvConfig):
         console.print(f"{env} has no snapshot: going on with new episodes", highlight=False)
-    try:
-        found = train_all(
-            configs, folders, jobs=os.cpu_count() or 1 if jobs is None else jobs, resume=resume,
-            track=chosen_trackers(track, base),
-        )  # fmt: skip
-    except KeyboardInterrupt:
-        raise stopped(folders, sys.argv[1:], resume) from None
-    for folder, summary in zip(folders, found, strict=True):
-        tell(console, folder, summary)
+    train_and_tell(console, configs, folders, base=base, resume=resume, track=track, jobs=jobs)
 
 
 def _config(
