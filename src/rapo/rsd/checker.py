@@ -13,7 +13,7 @@ from rapo.core.validate import whole_number
 from rapo.rsd.policy import as_actor
 from rapo.rsd.protocol import OPTIONAL, protocol_layer
 from rapo.rsd.restart import RESTART, restart_problem
-from rapo.rsd.trial import Array, Trial, differs, equal, first_difference
+from rapo.rsd.trial import Array, Step, Trial, differs, equal, first_difference
 
 
 @dataclass
@@ -162,7 +162,11 @@ def _observable(trial: Trial, report: CheckReport) -> None:
 LEAK = "leaks through the observation"
 
 
-def _leak(trial: Trial, report: CheckReport) -> None:
+def _replayed(trial: Trial, washout: int) -> tuple[Array, Array, list[Step], list[Step]]:
+    """First observations of Exposure and, after `washout` steps, of Replay; then their steps.
+
+    All under P0 where the environment can switch to it; where not, Replay has no steps.
+    """
     switch: Callable[[bool], None] | None = getattr(trial.env, "set_deformation", None)
     if switch is not None:
         switch(False)  # under P0 only a leak can make Replay look different
@@ -170,12 +174,25 @@ def _leak(trial: Trial, report: CheckReport) -> None:
         first = trial.start()
         exposure = trial.run(trial.steps)
         trial.env.deactivate()
-        trial.run(trial.steps)
+        trial.run(washout)
         second = trial.again()
         replay = trial.run(trial.steps) if switch is not None else []
     finally:
         if switch is not None:
             switch(True)
+    return first, second, exposure, replay
+
+
+def _difference(trial: Trial, exposure: list[Step], replay: list[Step]) -> str | None:
+    """What the first step of Replay that is not as Exposure's shows, in words."""
+    for t, (before, after) in enumerate(zip(exposure, replay, strict=False)):
+        if not trial.same(before[0], after[0]):
+            return f"{differs(before[0], after[0], trial)} at step {t} of Replay"
+    return None
+
+
+def _leak(trial: Trial, report: CheckReport) -> None:
+    first, second, exposure, replay = _replayed(trial, washout=trial.steps)
     if _found(report, "does not reset") or _found(report, RESTART):
         return  # its consequence, not another problem
     if not trial.same(first, second):
@@ -184,14 +201,12 @@ def _leak(trial: Trial, report: CheckReport) -> None:
             f"{differs(first, second, trial)}; reset it, or declare it in memory_mask"
         )
         return
-    for t, (before, after) in enumerate(zip(exposure, replay, strict=False)):
-        if not trial.same(before[0], after[0]):
-            report.problems.append(
-                f"the memory {LEAK}: with the deformation off and the same "
-                f"draws, {differs(before[0], after[0], trial)} at step {t} of Replay; declare it "
-                "in memory_mask, or let reset_observable(seed) restart all draws"
-            )
-            return
+    difference = _difference(trial, exposure, replay)
+    if difference is not None:
+        report.problems.append(
+            f"the memory {LEAK}: with the deformation off and the same draws, {difference}; "
+            "declare it in memory_mask, or let reset_observable(seed) restart all draws"
+        )
 
 
 def _pending(trial: Trial, report: CheckReport) -> None:
@@ -201,30 +216,18 @@ def _pending(trial: Trial, report: CheckReport) -> None:
     up in Replay, and Exposure had none of it. After a washout that is longer than delay and drain
     together nothing is pending, which is why `_leak` cannot see it.
     """
-    switch: Callable[[bool], None] | None = getattr(trial.env, "set_deformation", None)
-    if switch is None or _found(report, "does not reset") or _found(report, RESTART):
+    if getattr(trial.env, "set_deformation", None) is None:
         return  # without P0 it cannot be told from what the memory does on purpose
-    if _found(report, LEAK):
-        return
-    switch(False)
-    try:
-        trial.start()
-        exposure = trial.run(trial.steps)
-        trial.env.deactivate()
-        trial.run(1)
-        trial.again()
-        replay = trial.run(trial.steps)
-    finally:
-        switch(True)
-    for t, (before, after) in enumerate(zip(exposure, replay, strict=True)):
-        if not trial.same(before[0], after[0]):
-            report.problems.append(
-                f"pending harm {LEAK}: with the deformation off, the same draws and a washout of "
-                f"one step, {differs(before[0], after[0], trial)} at step {t} of Replay; let "
-                "reset_observable() empty what the observation shows of harm on its way, or "
-                "declare it in memory_mask"
-            )
-            return
+    if any(_found(report, words) for words in ("does not reset", RESTART, LEAK)):
+        return  # its consequence, not another problem
+    _, _, exposure, replay = _replayed(trial, washout=1)
+    difference = _difference(trial, exposure, replay)
+    if difference is not None:
+        report.problems.append(
+            f"pending harm {LEAK}: with the deformation off, the same draws and a washout of one "
+            f"step, {difference}; let reset_observable() empty what the observation shows of harm "
+            "on its way, or declare it in memory_mask"
+        )
 
 
 def _memory(trial: Trial, report: CheckReport) -> None:
