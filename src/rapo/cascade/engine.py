@@ -29,6 +29,7 @@ from rapo.cascade.clock import (
 )
 from rapo.cascade.graph import Graph
 from rapo.cascade.injection import injection_rates
+from rapo.cascade.phased import PhasedEpisodes
 from rapo.cascade.regions import RegionSpec, make_regions
 from rapo.cascade.setting import DECAY, EXPOSURE, REPLAY, Setting
 from rapo.cascade.stats import COUNT, STATS
@@ -42,7 +43,7 @@ __all__ = ["STATS", "Cascade"]
 _WHOLE, _SINGLE = np.dtype(np.int64), np.dtype(np.float32)
 
 
-class Cascade:
+class Cascade(PhasedEpisodes):
     """The engine: active sets, fields, delayed harm and schedule of `episodes` episodes.
 
     A trajectory depends on its key, stimulus and actions alone: not on the number of episodes, the
@@ -158,52 +159,6 @@ class Cascade:
         """(E, regions) scar."""
         return self._spread(self._backend.read_field(1))
 
-    def start(
-        self,
-        keys: npt.ArrayLike,
-        stimuli: npt.ArrayLike,
-        episodes: npt.ArrayLike | None = None,
-        *,
-        keep_memory: bool = False,
-    ) -> None:
-        """Begin new RSD episodes: empty active set, Exposure at clock 0, memory forgotten.
-
-        Args:
-            keys: uint64 keys, one per started episode.
-            stimuli: 1-based stimulus of each.
-            episodes: indices to start; default all.
-            keep_memory: leave fields and delay buffer as they are.
-        """
-        rows = self.rows_of(episodes)
-        z = self.check_stimuli(stimuli, len(rows))
-        k = given.keys_of(keys, len(rows))
-        self._episode[STIMULUS, rows] = z
-        self._episode[ENTRIES:, rows] = 0
-        self._keys[EPISODE_KEY, rows] = k
-        if not keep_memory:
-            self._backend.clear_memory(rows)
-        self._enter(rows, EXPOSURE, clear=True)
-
-    def enter(
-        self,
-        phase: int,
-        episodes: npt.ArrayLike | None = None,
-        *,
-        stimuli: npt.ArrayLike | None = None,
-    ) -> None:
-        """Move episodes to the start of a phase; memory stays.
-
-        Exposure and Replay reset the observable state and switch the stimulus on, Decay only
-        switches it off. Entered again, a phase has draws of its own. `stimuli` replaces the
-        stimulus (1-based).
-        """
-        if phase not in (EXPOSURE, DECAY, REPLAY):
-            raise ValueError(f"phase must be 0, 1 or 2, got {phase!r}")
-        rows = self.rows_of(episodes)
-        if stimuli is not None:
-            self._episode[STIMULUS, rows] = self.check_stimuli(stimuli, len(rows))
-        self._enter(rows, phase, clear=phase != DECAY)
-
     def place(self, active: npt.ArrayLike, episodes: npt.ArrayLike | None = None) -> None:
         """Put started episodes into given observable states; clock, draws and memory stay.
 
@@ -296,7 +251,7 @@ class Cascade:
                 "the snapshot is of another graph, other regions or other credit; restore it into "
                 "an engine built alike"
             )
-        given.check_values(arrays, self.graph.stimuli)
+        given.check_values(arrays, self.graph.stimuli, "G", "H", "affected")
         for turn in self._backend.turns:
             turn[SLOT] = 0
         self._backend.write(arrays["active"], arrays["G"], arrays["H"], arrays["affected"])
@@ -325,14 +280,22 @@ class Cascade:
         digest.update(self.credit.astype("<i4").tobytes())
         return digest.hexdigest()[:16]
 
-    def _enter(self, rows: npt.NDArray[np.int64], phase: int, *, clear: bool) -> None:
-        enter_phases(self._episode, self._keys, self._schedule, rows, phase)
-        if clear:
-            self._backend.clear_active(rows)
+    def _begin_episodes(
+        self, rows: given.Whole, keys: npt.ArrayLike, stimuli: given.Whole, keep_memory: bool
+    ) -> None:
+        k = given.keys_of(keys, len(rows))
+        self._episode[ENTRIES:, rows] = 0
+        self._keys[EPISODE_KEY, rows] = k
+        if not keep_memory:
+            self._backend.clear_memory(rows)
+        self._begin_phase(rows, EXPOSURE, stimuli)
 
-    def rows_of(self, episodes: npt.ArrayLike | None) -> npt.NDArray[np.int64]:
-        """Episode indices from indices, a mask or None for all."""
-        return given.rows_of(episodes, self.episodes)
+    def _begin_phase(self, rows: given.Whole, phase: int, stimuli: given.Whole | None) -> None:
+        if stimuli is not None:
+            self._episode[STIMULUS, rows] = stimuli
+        enter_phases(self._episode, self._keys, self._schedule, rows, phase)
+        if phase != DECAY:
+            self._backend.clear_active(rows)
 
     def check_stimuli(self, stimuli: npt.ArrayLike, count: int) -> npt.NDArray[np.int64]:
         """(count,) 1-based stimuli from one or one per episode; an unknown one is an error."""

@@ -50,7 +50,7 @@ def rows_of(episodes: npt.ArrayLike | None, count: int) -> Whole:
     rows = np.atleast_1d(np.asarray(episodes))
     if rows.dtype == np.bool_ and rows.shape == (count,):
         return np.flatnonzero(rows)
-    if not np.issubdtype(rows.dtype, np.integer) or np.any((rows < 0) | (rows >= count)):
+    if rows.dtype.kind not in "iu" or np.any((rows < 0) | (rows >= count)):
         raise ValueError(f"episodes must be indices 0..{count - 1}, got {episodes!r}")
     return rows.astype(np.int64)
 
@@ -110,9 +110,12 @@ def credit_of(credit: npt.ArrayLike, nodes: int, regions: int) -> npt.NDArray[np
     return array.astype(np.int32)
 
 
-def check_values(state: Mapping[str, npt.NDArray[Any]], stimuli: int) -> None:
-    """Refuse a snapshot with fields, counts, stimuli or phases that no engine can have."""
-    for name in ("G", "H", "affected", "clock", "entries"):
+def check_values(state: Mapping[str, npt.NDArray[Any]], stimuli: int, *fields: str) -> None:
+    """Refuse a snapshot with fields, counts, stimuli or phases that no engine can have.
+
+    `fields` are the names of what must be >= 0 beside clock and entries.
+    """
+    for name in (*fields, "clock", "entries"):
         if (state[name] < 0).any():
             raise ValueError(f"{name} must be >= 0, got {state[name].min()}")
     for name, last in (("stimulus", stimuli), ("phase", REPLAY)):

@@ -9,8 +9,9 @@ import gymnasium
 import numpy as np
 import numpy.typing as npt
 
+from rapo.cascade.phased import PhasedEpisodes
 from rapo.cascade.rng import ACTION
-from rapo.cascade.setting import DECAY, EXPOSURE, REPLAY
+from rapo.cascade.setting import DECAY
 from rapo.core.deformation import Scope
 from rapo.core.fields import HARM_PER_NODE
 from rapo.core.params import FieldParams
@@ -18,7 +19,7 @@ from rapo.core.validate import checked_state, truth, whole_number
 from rapo.platforms.hooks import PlatformHooks
 from rapo.platforms.kernel import draws_into
 from rapo.platforms.memory import MakeField, PointMemory, RegionMemory, Turn
-from rapo.platforms.phases import Phases, choices_of, rows_of
+from rapo.platforms.phases import Phases, Whole, choices_of
 from rapo.platforms.proposal import (
     Array,
     Candidates,
@@ -33,7 +34,7 @@ from rapo.platforms.proposal import (
 from rapo.platforms.report import Step, report_of
 
 
-class BatchPlatform(PlatformHooks):
+class BatchPlatform(PhasedEpisodes, PlatformHooks):
     """A platform of one's own: say what is proposed, what a choice does, and what is harmful.
 
     A subclass writes the hooks `rest`, `candidates`, `transition`, `harmed`, `reach` and
@@ -198,46 +199,6 @@ class BatchPlatform(PlatformHooks):
         draws_into(self.keys, self.clock, first, out)
         return out[:, :, 0] if count is None else out
 
-    def start(
-        self,
-        keys: npt.ArrayLike,
-        stimuli: npt.ArrayLike,
-        episodes: npt.ArrayLike | None = None,
-        *,
-        keep_memory: bool = False,
-    ) -> None:
-        """Begin Exposure of new episodes at `x*`, memory forgotten unless it is kept.
-
-        Args:
-            keys: uint64, one per started episode.
-            stimuli: 1-based, of each.
-            episodes: indices to start; default all.
-            keep_memory: leave fields and delay buffer as they are.
-        """
-        rows = self.rows_of(episodes)
-        z = self.check_stimuli(stimuli, len(rows))
-        state, noted = self._rested(rows)
-        if not keep_memory:
-            self.memory.reset(rows)
-        self._phases.start(rows, np.asarray(keys, np.uint64), z)
-        self._state, self._noted = state, noted
-
-    def enter(
-        self,
-        phase: int,
-        episodes: npt.ArrayLike | None = None,
-        *,
-        stimuli: npt.ArrayLike | None = None,
-    ) -> None:
-        """Move episodes to the start of a phase; memory stays, Decay keeps the state too."""
-        if phase not in (EXPOSURE, DECAY, REPLAY):
-            raise ValueError(f"phase must be 0, 1 or 2, got {phase!r}")
-        rows = self.rows_of(episodes)
-        z = None if stimuli is None else self.check_stimuli(stimuli, len(rows))
-        if phase != DECAY:
-            self._state, self._noted = self._rested(rows)
-        self._phases.enter(rows, phase, z)
-
     def set_deformation(self, on: bool) -> None:
         """Sample from the deformed kernel in all phases, or from `P0`; the fields evolve on."""
         self._phases.deform(truth("on", on))
@@ -305,16 +266,26 @@ class BatchPlatform(PlatformHooks):
         self._phases.restore(taken)
         self._state, self._noted = fresh, noted
 
-    def rows_of(self, episodes: npt.ArrayLike | None) -> npt.NDArray[np.int64]:
-        """Episode indices from indices, a mask or None for all."""
-        return rows_of(episodes, self.episodes)
-
     def check_stimuli(self, stimuli: npt.ArrayLike, count: int) -> npt.NDArray[np.int64]:
         """(count,) 1-based stimuli from one or one per episode; an unknown one is an error."""
         return choices_of("stimulus", stimuli, count, 1, self.stimuli)
 
     def close(self) -> None:
         """Nothing to release."""
+
+    def _begin_episodes(
+        self, rows: Whole, keys: npt.ArrayLike, stimuli: Whole, keep_memory: bool
+    ) -> None:
+        state, noted = self._rested(rows)
+        if not keep_memory:
+            self.memory.reset(rows)
+        self._phases.start(rows, np.asarray(keys, np.uint64), stimuli)
+        self._state, self._noted = state, noted
+
+    def _begin_phase(self, rows: Whole, phase: int, stimuli: Whole | None) -> None:
+        if phase != DECAY:
+            self._state, self._noted = self._rested(rows)
+        self._phases.enter(rows, phase, stimuli)
 
     def _turn(self) -> Turn:
         return Turn(self.deformed, self.keys, self.clock, self.scope.k)

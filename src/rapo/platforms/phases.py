@@ -13,7 +13,6 @@ from rapo.cascade.clock import (
     ENTRIES,
     EPISODE_KEY,
     EPISODE_ROWS,
-    FOREVER,
     GATED,
     HORIZONS,
     PHASE,
@@ -21,7 +20,9 @@ from rapo.cascade.clock import (
     STIMULUS,
     TAGS,
     enter_phases,
+    schedule_of,
 )
+from rapo.cascade.given import check_values, phases_of
 from rapo.cascade.setting import DECAY, EXPOSURE, REPLAY
 from rapo.core.validate import truth
 
@@ -49,14 +50,13 @@ class Phases:
         coupled: bool,
         deformed: tuple[bool, bool, bool],
     ) -> None:
-        if not isinstance(deformed, tuple | list) or len(deformed) != 3:
-            raise ValueError(f"deform_phases needs three truth values, got {deformed!r}")
         self._episode = np.zeros((EPISODE_ROWS, episodes), np.int64)
         self._keys = np.zeros((2, episodes), np.uint64)
-        self._schedule = np.zeros((3, 3), np.int64)
-        self._schedule[HORIZONS] = horizons if truth("scheduled", scheduled) else FOREVER
-        self._schedule[TAGS] = (0, 1, 0) if truth("coupled", coupled) else (0, 1, 2)
-        self._schedule[GATED] = [truth("each of deform_phases", phase) for phase in deformed]
+        self._schedule = schedule_of(
+            horizons if truth("scheduled", scheduled) else None,
+            coupled=truth("coupled", coupled),
+            gated=phases_of(deformed),
+        )
 
     @property
     def clock(self) -> Whole:
@@ -134,13 +134,7 @@ class Phases:
 
     def check(self, state: Mapping[str, Array], stimuli: int) -> None:
         """Refuse what `restore` could not take over."""
-        for name in ("clock", "entries"):
-            if (state[name] < 0).any():
-                raise ValueError(f"{name} must be >= 0, got {state[name].min()}")
-        for name, last in (("stimulus", stimuli), ("phase", REPLAY)):
-            values = state[name]
-            if values.min() < 0 or values.max() > last:
-                raise ValueError(f"{name} must be in 0..{last}, got {values.tolist()}")
+        check_values(state, stimuli)
 
     def restore(self, state: Mapping[str, Array]) -> None:
         """Take over a checked `snapshot`."""
@@ -148,18 +142,6 @@ class Phases:
         self._episode[STIMULUS] = state["stimulus"]
         self._episode[ENTRIES:] = state["entries"]
         self._keys[:] = state["keys"]
-
-
-def rows_of(episodes: npt.ArrayLike | None, count: int) -> Whole:
-    """Episode indices from indices, a mask or None for all of `count`."""
-    if episodes is None:
-        return np.arange(count)
-    rows = np.atleast_1d(np.asarray(episodes))
-    if rows.dtype == np.bool_ and rows.shape == (count,):
-        return np.flatnonzero(rows)
-    if rows.dtype.kind not in "iu" or np.any((rows < 0) | (rows >= count)):
-        raise ValueError(f"episodes must be indices 0..{count - 1}, got {episodes!r}")
-    return rows.astype(np.int64)
 
 
 def choices_of(name: str, given: npt.ArrayLike, count: int, first: int, last: int) -> Whole:
