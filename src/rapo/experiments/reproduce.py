@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import platform
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -18,14 +17,13 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rapo.agents.checkpoint import replace_text
 from rapo.agents.train import locked
 from rapo.cascade.setting import Setting
-from rapo.core.validate import whole_number
 from rapo.core.version import VERSION
 from rapo.experiments.cost import hours
 from rapo.experiments.page import write_page
 from rapo.experiments.pieces import need_pyarrow
 from rapo.experiments.presets import Preset, preset_named
 from rapo.experiments.printed import print_sections
-from rapo.experiments.schedule import ENGINES, make_engine, needed, run_tasks
+from rapo.experiments.schedule import checked_slots, make_engine, needed, run_tasks
 from rapo.experiments.studies.section import Section, Store
 from rapo.experiments.task import Task
 from rapo.experiments.tasks import Evaluate
@@ -110,9 +108,7 @@ def reproduce(
     preset = preset_named(preset_name)
     if reading is not None:
         preset = replace(preset, setting=Setting.named(reading))
-    slots = whole_number("jobs", os.cpu_count() or 1 if jobs is None else jobs, 1)
-    if engine not in ENGINES:
-        raise ValueError(f"engine must be {' or '.join(ENGINES)}, got {engine!r}")
+    slots = checked_slots(engine, jobs)
     if what == "figures" and not (out / "manifest.json").exists():
         raise ValueError(_nothing_finished(preset, out))
     with locked(out):

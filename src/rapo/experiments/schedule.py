@@ -6,6 +6,7 @@ there is not run again, nor is what only finished tasks needed.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, wait
 from contextlib import AbstractContextManager, contextmanager
@@ -13,6 +14,7 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any, Protocol
 
+from rapo.core.validate import whole_number
 from rapo.experiments.pool import channel, pool
 from rapo.experiments.task import Task
 
@@ -166,6 +168,13 @@ def local_engine(jobs: int) -> Any:
     """An engine on `jobs` processes."""
     with channel() as news, pool(jobs) as executor:
         yield LocalEngine(executor, jobs, news)
+
+
+def checked_slots(engine: str, jobs: int | None) -> int:
+    """Tasks at a time, one per core if `jobs` is None; an unknown engine is refused as well."""
+    if engine not in ENGINES:
+        raise ValueError(f"engine must be {' or '.join(ENGINES)}, got {engine!r}")
+    return whole_number("jobs", os.cpu_count() or 1 if jobs is None else jobs, 1)
 
 
 def make_engine(name: str, jobs: int) -> AbstractContextManager[Engine]:

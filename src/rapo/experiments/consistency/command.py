@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +16,6 @@ from rich.table import Table
 from rapo.agents.train import locked
 from rapo.cascade.setting import READINGS, Setting
 from rapo.core.params import FieldParams
-from rapo.core.validate import whole_number
 from rapo.experiments.consistency import frontier, readings, shifts
 from rapo.experiments.consistency.figure import plot_consistency
 from rapo.experiments.consistency.reasons import Reason, reasons, spread_curve
@@ -25,7 +23,7 @@ from rapo.experiments.consistency.screened import Screened, read_logs
 from rapo.experiments.consistency.summary import PICTURE, rests_on, summary
 from rapo.experiments.pieces import need_pyarrow
 from rapo.experiments.reproduce import run_goals, versions
-from rapo.experiments.schedule import ENGINES
+from rapo.experiments.schedule import checked_slots
 from rapo.experiments.studies.section import Store
 
 SHIFTS: dict[str, dict[str, Any]] = {
@@ -90,9 +88,7 @@ def run_consistency(
     out, data = Path(out), Path(data)
     if preset not in readings.SIZES:
         raise ValueError(f"no preset is called {preset!r}; known are {', '.join(readings.SIZES)}")
-    if engine not in ENGINES:
-        raise ValueError(f"engine must be {' or '.join(ENGINES)}, got {engine!r}")
-    slots = whole_number("jobs", os.cpu_count() or 1 if jobs is None else jobs, 1)
+    slots = checked_slots(engine, jobs)
     screened = read_logs(data)  # before hours of training: a damaged line ends it here
     if console is not None:
         console.print(rests_on(screened), highlight=False)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 
 import pandas as pd
@@ -12,7 +11,6 @@ from rich.console import Console
 from rich.table import Column, Table
 
 from rapo.agents.train import locked
-from rapo.core.validate import whole_number
 from rapo.experiments.networks import analysis
 from rapo.experiments.networks.catalogue import NETWORKS
 from rapo.experiments.networks.figure import label, plot_networks
@@ -20,7 +18,7 @@ from rapo.experiments.networks.plan import SIZES, Measure
 from rapo.experiments.page import markdown_rows
 from rapo.experiments.pieces import need_pyarrow
 from rapo.experiments.reproduce import run_goals, versions
-from rapo.experiments.schedule import ENGINES
+from rapo.experiments.schedule import checked_slots
 
 
 def networks_from_words(
@@ -82,9 +80,7 @@ def run_networks(
     out, data = Path(out), Path(data)
     if preset not in SIZES:
         raise ValueError(f"no preset is called {preset!r}; known are {', '.join(SIZES)}")
-    if engine not in ENGINES:
-        raise ValueError(f"engine must be {' or '.join(ENGINES)}, got {engine!r}")
-    slots = whole_number("jobs", os.cpu_count() or 1 if jobs is None else jobs, 1)
+    slots = checked_slots(engine, jobs)
     size = SIZES[preset]
     chosen = [network for network in NETWORKS if network.key in size.networks]
     absent = [network for network in chosen if network.missing(data)]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +10,9 @@ from rich.console import Console
 from rich.table import Table
 
 from rapo.agents.train import locked
-from rapo.core.validate import whole_number
 from rapo.experiments.pieces import need_pyarrow
 from rapo.experiments.reproduce import run_goals
+from rapo.experiments.schedule import checked_slots
 from rapo.experiments.suite.bars import MISSED
 from rapo.experiments.suite.domains import Domain, chosen_domains
 from rapo.experiments.suite.folder import (
@@ -66,7 +65,7 @@ def run_suite(
     chosen, given = chosen_domains(domains), Given.of(policy)
     if engine not in ENGINES:
         raise ValueError(f"engine must be processes or ray, got {engine!r}")
-    slots = whole_number("jobs", os.cpu_count() or 1 if jobs is None else jobs, 1)
+    slots = checked_slots(ENGINES[engine], jobs)
     config = config_of(size, given, stand_in)
     check_folder(out, config)
     plans = {domain.name: _plan(domain, size, given, stand_in) for domain in chosen}
