@@ -12,7 +12,7 @@ from rapo.cascade import setting as cascade_setting
 from rapo.cascade.setting import Setting
 from rapo.core import params as core_params
 from rapo.core.params import FieldParams
-from rapo.core.validate import TRUTH, WHOLE, Rule, between, check_fields
+from rapo.core.validate import TRUTH, WHOLE, Rule, between, check_fields, one_of
 
 
 @pytest.mark.parametrize(("module", "kind"), [
@@ -43,6 +43,12 @@ def test_each_entry_of_a_tuple_is_checked_and_the_whole_is_named():
     check_fields(SimpleNamespace(rates=(1, 2)), {"rates": WHOLE})
     with pytest.raises(ValueError, match=r"rates must be a whole number >= 1, got \(1, 0\)"):
         check_fields(SimpleNamespace(rates=(1, 0)), {"rates": WHOLE})
+
+
+def test_a_known_word_comes_back_and_another_is_shown_those_that_are():
+    assert one_of("mode", None, (None, "rgb_array")) is None
+    with pytest.raises(ValueError, match=r"mode must be one of \('a', 'b'\), got 'c'"):
+        one_of("mode", "c", ("a", "b"))
 
 
 def test_a_setting_refuses_truth_where_it_wants_a_number():

@@ -1,13 +1,15 @@
-"""Checks that name what they received: fields of configs, whole numbers, truth, snapshots."""
+"""Checks that name what they received: fields of configs, whole numbers, known words, snapshots."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from math import isfinite
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
+
+Word = TypeVar("Word")
 
 
 class Rule(NamedTuple):
@@ -76,6 +78,13 @@ def truth(name: str, value: Any) -> bool:
     if isinstance(value, bool | np.bool_):
         return bool(value)
     raise ValueError(f"{name} must be True or False, got {value!r}")
+
+
+def one_of(name: str, value: Word, known: tuple[Word, ...]) -> Word:
+    """`value` if it is a known one; the message shows those that are."""
+    if value in known:
+        return value
+    raise ValueError(f"{name} must be one of {known}, got {value!r}")
 
 
 def checked_state(

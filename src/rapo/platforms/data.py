@@ -6,6 +6,8 @@ import os
 import warnings
 from pathlib import Path
 
+from rapo.core.validate import one_of
+
 SOURCES = ("auto", "real", "stand-in")
 STAND_IN = "stand-in"
 """What `describe()["data"]` says of generated data."""
@@ -28,9 +30,7 @@ def settled(source: str, platform: str, *files: str) -> str:
     Raises:
         ValueError: another source, or the data are not there and only these will do.
     """
-    if source not in SOURCES:
-        raise ValueError(f"data must be one of {SOURCES}, got {source!r}")
-    if source == STAND_IN:
+    if one_of("data", source, SOURCES) == STAND_IN:
         return source
     absent = [path for file in files if not (path := data_folder() / file).is_file()]
     if not absent:

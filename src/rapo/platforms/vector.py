@@ -12,7 +12,7 @@ import numpy.typing as npt
 from gymnasium.vector import AutoresetMode
 from gymnasium.vector.utils import batch_space
 
-from rapo.core.validate import whole_number
+from rapo.core.validate import one_of, whole_number
 from rapo.envs.episodes import EpisodesVectorEnv, Info, Obs
 from rapo.envs.field_summary import SUMMARY, field_summary
 from rapo.platforms.batch import BatchPlatform
@@ -64,13 +64,9 @@ class PlatformVectorEnv(EpisodesVectorEnv):
         render_mode: str | None = None,
         **options: Any,
     ) -> None:
-        for name, value, known in (
-            ("observe", observe, ("x", "xGH", "xsummary")),
-            ("schedule", schedule, ("rsd", "external")),
-            ("render_mode", render_mode, (None, "rgb_array")),
-        ):
-            if value not in known:
-                raise ValueError(f"{name} must be one of {known}, got {value!r}")
+        one_of("observe", observe, ("x", "xGH", "xsummary"))
+        one_of("schedule", schedule, ("rsd", "external"))
+        one_of("render_mode", render_mode, (None, "rgb_array"))
         make = platform_of(platform)
         num_envs = whole_number("num_envs", num_envs, 1)
         shared: dict[str, Any] = {"deform_phases": deform_phases, "coupled": coupled}

@@ -9,6 +9,7 @@ import gymnasium
 import numpy as np
 from scipy.stats import rankdata
 
+from rapo.core.validate import one_of
 from rapo.platforms.batch import BatchPlatform
 from rapo.platforms.data import settled
 from rapo.platforms.feed.baseline import FalseRateMemory
@@ -51,11 +52,10 @@ class Feed(BatchPlatform):
         claims: Claims | None = None,
         **options: Any,
     ) -> None:
-        if kernel not in KERNELS:
-            raise ValueError(f"kernel must be one of {KERNELS}, got {kernel!r}")
+        self.kernel = one_of("kernel", kernel, KERNELS)
         self.setting = s = Setting.of(setting)
         self.claims = claims or claims_of(settled(data, "rapo/Feed-v0", *FILES))
-        self.seed, self.kernel = seed, kernel
+        self.seed = seed
         self._build(np.random.default_rng(seed))
         size = len(OBSERVED)
         super().__init__(

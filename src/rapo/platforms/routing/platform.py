@@ -8,7 +8,7 @@ from typing import Any
 import gymnasium
 import numpy as np
 
-from rapo.core.validate import whole_number
+from rapo.core.validate import one_of, whole_number
 from rapo.platforms.batch import BatchPlatform
 from rapo.platforms.data import settled
 from rapo.platforms.memory import RegionMemory
@@ -69,11 +69,9 @@ class Routing(BatchPlatform):
         setting: Mapping[str, Any] | Setting | None = None,
         **options: Any,
     ) -> None:
-        if kernel not in KERNELS:
-            raise ValueError(f"kernel must be one of {KERNELS}, got {kernel!r}")
+        self.kernel = one_of("kernel", kernel, KERNELS)
         s = self.setting = Setting.of(setting)
         self.seed = whole_number("seed", seed, 0)
-        self.kernel = kernel
         self.demand = demand_of(self.seed, s, settled(data, "rapo/Routing-v0", FILE))
         size = PLAIN + s.pairs + s.paths
         super().__init__(

@@ -9,7 +9,7 @@ from typing import Any
 import gymnasium
 import numpy as np
 
-from rapo.core.validate import whole_number
+from rapo.core.validate import one_of, whole_number
 from rapo.platforms.batch import BatchPlatform
 from rapo.platforms.memory import RegionMemory
 from rapo.platforms.proposal import Array, Candidates, Harmed, State
@@ -61,15 +61,14 @@ class Twin(BatchPlatform):
         setting: Mapping[str, Any] | Setting | None = None,
         **options: Any,
     ) -> None:
-        for name, value, known in (("kernel", kernel, KERNELS), ("field", field, FIELDS)):
-            if value not in known:
-                raise ValueError(f"{name} must be one of {known}, got {value!r}")
+        self.kernel = one_of("kernel", kernel, KERNELS)
+        self.field = one_of("field", field, FIELDS)
         if field == "cells" and width is not None:
             raise ValueError(f"width is of a scar field, and field is 'cells', got {width!r}")
         if kernel == "trip" and field != "cells":
             raise ValueError(f"a trip has no scars; leave field at 'cells', got {field!r}")
         s = self.setting = Setting.of(setting)
-        self.seed, self.kernel, self.field = whole_number("seed", seed, 0), kernel, field
+        self.seed = whole_number("seed", seed, 0)
         self.plant, self.plane = plant_of(self.seed, s), Plane(s)
         self.set_points = np.array(s.set_points, np.float64)
         self.offsets = np.linspace(-s.farthest, s.farthest, s.candidates)

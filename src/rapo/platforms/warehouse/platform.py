@@ -8,7 +8,7 @@ from typing import Any
 import gymnasium
 import numpy as np
 
-from rapo.core.validate import whole_number
+from rapo.core.validate import one_of, whole_number
 from rapo.platforms.batch import BatchPlatform
 from rapo.platforms.data import settled
 from rapo.platforms.memory import RegionMemory
@@ -70,11 +70,9 @@ class Warehouse(BatchPlatform):
         setting: Mapping[str, Any] | Setting | None = None,
         **options: Any,
     ) -> None:
-        if kernel not in KERNELS:
-            raise ValueError(f"kernel must be one of {KERNELS}, got {kernel!r}")
+        self.kernel = one_of("kernel", kernel, KERNELS)
         s = self.setting = Setting.of(setting)
         self.seed = whole_number("seed", seed, 0)
-        self.kernel = kernel
         o = self.orders = orders_of(self.seed, s.layout(), settled(data, "rapo/Warehouse-v0", FILE))
         super().__init__(
             episodes, walkers=s.robots, actions=len(s.dispatch), stimuli=s.stimuli,
