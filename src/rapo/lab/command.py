@@ -154,21 +154,23 @@ def serve(place: Place, words: dict[str, Any], port: int, *, open_browser: bool)
             made.app, log_level="error", access_log=False, server_header=False, ws="none",
             lifespan="off", limit_concurrency=32, timeout_graceful_shutdown=1,
         )  # fmt: skip
+        server = uvicorn.Server(config)
+
+        def end(number: int, frame: Any) -> None:
+            # no exception: one that is raised in a callback of the loop may be swallowed there
+            server.should_exit = True
+
         # Its terminal closed, it ends, also where a parent process ignores the signal; and no
         # signal ends it before what was uploaded is gone.
         for number in (signal.SIGHUP, signal.SIGTERM):
-            signal.signal(number, _interrupt)
+            signal.signal(number, end)
         with suppress(KeyboardInterrupt):
             try:
-                uvicorn.Server(config).run(sockets=[listener])
+                server.run(sockets=[listener])
             finally:
                 made.close()
     with suppress(OSError):  # there may be no terminal any more
         typer.echo("rapo lab has ended")
-
-
-def _interrupt(number: int, frame: Any) -> None:
-    raise KeyboardInterrupt
 
 
 def _listening(port: int) -> socket.socket:
