@@ -12,7 +12,7 @@ from rapo.cascade import setting as cascade_setting
 from rapo.cascade.setting import Setting
 from rapo.core import params as core_params
 from rapo.core.params import FieldParams
-from rapo.core.validate import TRUTH, WHOLE, Rule, between, check_fields, one_of
+from rapo.core.validate import TRUTH, WHOLE, Rule, between, check_fields, one_of, rows_of
 
 
 @pytest.mark.parametrize(("module", "kind"), [
@@ -58,3 +58,18 @@ def test_a_setting_refuses_truth_where_it_wants_a_number():
 
 def test_numbers_of_numpy_become_floats_of_the_fields():
     assert type(FieldParams(tau=np.float32(0.5)).tau) is float
+
+
+@pytest.mark.parametrize(
+    ("episodes", "rows"),
+    [(None, [0, 1, 2]), ([2, 0], [2, 0]), (1, [1]), ([], []), ([False, True, True], [1, 2])],
+)
+def test_episodes_are_indices_or_a_mask(episodes, rows):
+    found = rows_of(episodes, 3)
+    assert found.tolist() == rows and found.dtype == np.int64
+
+
+@pytest.mark.parametrize("episodes", [[3], [-1], [0.0], [True, False], "all"])
+def test_other_episodes_are_named(episodes):
+    with pytest.raises(ValueError, match=r"indices 0\.\.2 or a mask, got"):
+        rows_of(episodes, 3)

@@ -43,18 +43,6 @@ def phases_of(deform_phases: object) -> list[bool]:
     return [truth("each of deform_phases", phase) for phase in deform_phases]
 
 
-def rows_of(episodes: npt.ArrayLike | None, count: int) -> Whole:
-    """Episode indices from indices, a mask or None for all of `count`."""
-    if episodes is None:
-        return np.arange(count)
-    rows = np.atleast_1d(np.asarray(episodes))
-    if rows.dtype == np.bool_ and rows.shape == (count,):
-        return np.flatnonzero(rows)
-    if rows.dtype.kind not in "iu" or np.any((rows < 0) | (rows >= count)):
-        raise ValueError(f"episodes must be indices 0..{count - 1}, got {episodes!r}")
-    return rows.astype(np.int64)
-
-
 def stimuli_of(stimuli: npt.ArrayLike, count: int, known: int) -> Whole:
     """(count,) 1-based stimuli from one or one per episode, of `known` ones."""
     z = np.asarray(stimuli)

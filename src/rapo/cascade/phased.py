@@ -7,8 +7,9 @@ from abc import ABC, abstractmethod
 import numpy as np
 import numpy.typing as npt
 
-from rapo.cascade.given import Whole, rows_of
+from rapo.cascade.given import Whole
 from rapo.cascade.setting import DECAY, EXPOSURE, REPLAY
+from rapo.core.validate import rows_of
 
 
 class PhasedEpisodes(ABC):

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from rapo.core.deformation import conductance
 from rapo.core.fields import HARM_PER_NODE, harm_and_shares, step_fields
 from rapo.core.params import FieldParams
-from rapo.core.validate import checked_state, whole_number
+from rapo.core.validate import checked_state, rows_of, whole_number
 
 Array = npt.NDArray[np.floating[Any]]
 
@@ -138,12 +138,9 @@ class HarmMemory:
 
     def reset(self, episodes: npt.ArrayLike | None = None) -> None:
         """Forget everything, or only the given rows of a batch (indices or a mask)."""
-        if episodes is None:
-            rows: Any = slice(None)
-        elif self.batch is None:
+        if self.batch is None and episodes is not None:
             raise ValueError(f"only a batch has episodes to choose from, got {episodes!r}")
-        else:
-            rows = self._chosen(episodes)
+        rows = rows_of(episodes, self.batch or 1)
         G, H = self._G.copy(), self._H.copy()  # arrays handed out before stay as they were
         G[rows] = 0
         H[rows] = 0
@@ -172,18 +169,6 @@ class HarmMemory:
     def __repr__(self) -> str:
         size = f"{self.regions} regions" + (f" x {self.batch}" if self.batch else "")
         return f"HarmMemory({size}, delay={self.delay}, {self.params})"
-
-    def _chosen(self, episodes: npt.ArrayLike) -> npt.NDArray[np.intp]:
-        """Rows of a batch from indices or a mask."""
-        given = np.asarray(episodes)
-        if given.size == 0:
-            return np.zeros(0, np.intp)
-        if given.dtype == np.bool_ and given.shape == (self.batch,):
-            return np.flatnonzero(given)
-        last = (self.batch or 1) - 1
-        if given.dtype.kind not in "iu" or given.min() < 0 or given.max() > last:
-            raise ValueError(f"episodes must be indices 0..{last} or a mask, got {episodes!r}")
-        return given.astype(np.intp)
 
     def _apply(self, harm: Array, weights: Array) -> None:
         p, kind = self.params, self.dtype

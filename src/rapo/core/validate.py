@@ -1,4 +1,4 @@
-"""Checks that name what they received: fields of configs, whole numbers, known words, snapshots."""
+"""Checks that name what they received: fields, whole numbers, words, episodes, snapshots."""
 
 from __future__ import annotations
 
@@ -85,6 +85,19 @@ def one_of(name: str, value: Word, known: tuple[Word, ...]) -> Word:
     if value in known:
         return value
     raise ValueError(f"{name} must be one of {known}, got {value!r}")
+
+
+def rows_of(episodes: npt.ArrayLike | None, count: int) -> npt.NDArray[np.int64]:
+    """Episode indices from indices, a mask or None for all of `count`."""
+    if episodes is None:
+        return np.arange(count)
+    rows = np.atleast_1d(np.asarray(episodes))
+    if rows.dtype == np.bool_ and rows.shape == (count,):
+        return np.flatnonzero(rows)
+    whole = rows.dtype.kind in "iu" or rows.size == 0  # an empty list has the dtype of floats
+    if not whole or np.any((rows < 0) | (rows >= count)):
+        raise ValueError(f"episodes must be indices 0..{count - 1} or a mask, got {episodes!r}")
+    return rows.astype(np.int64)
 
 
 def checked_state(

@@ -22,7 +22,7 @@ from rapo.cascade.setting import AGGRESSIVE, DECAY, PHASES, REPLAY, Setting
 from rapo.core.deformation import Scope
 from rapo.core.operating_point import OperatingPoint
 from rapo.core.params import FieldParams
-from rapo.core.validate import whole_number
+from rapo.core.validate import one_of, whole_number
 from rapo.envs.episodes import EpisodesVectorEnv, Info, Obs
 from rapo.envs.field_summary import SUMMARY, field_summary
 from rapo.envs.render import GraphRenderer
@@ -310,8 +310,7 @@ _KNOWN: dict[str, tuple[str | None, ...]] = {
 
 def _check_words(**words: str | None) -> None:
     for name, word in words.items():
-        if word not in _KNOWN[name]:
-            raise ValueError(f"{name} must be one of {_KNOWN[name]}, got {word!r}")
+        one_of(name, word, _KNOWN[name])
 
 
 def _words_of(regions: Any) -> str | None:

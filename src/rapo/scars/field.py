@@ -12,7 +12,7 @@ import numpy.typing as npt
 from rapo.core.deformation import conductance
 from rapo.core.fields import HARM_PER_NODE, harm_and_shares
 from rapo.core.params import FieldParams
-from rapo.core.validate import checked_state, whole_number
+from rapo.core.validate import checked_state, rows_of, whole_number
 from rapo.scars.box import Box
 
 Array = npt.NDArray[np.floating[Any]]
@@ -155,7 +155,9 @@ class ScarField(ABC):
 
     def reset(self, episodes: npt.ArrayLike | None = None) -> None:
         """Forget everything, or only the given rows of a batch (indices or a mask)."""
-        rows = np.arange(self.rows) if episodes is None else self._chosen(episodes)
+        if self.batch is None and episodes is not None:
+            raise ValueError(f"only a batch has episodes to choose from, got {episodes!r}")
+        rows = rows_of(episodes, self.rows)
         self._forget(rows)
         self._shares[rows] = NOTHING
         self._affected[:, rows] = NOTHING
@@ -268,20 +270,6 @@ class ScarField(ABC):
         self._then[self._slot], self._affected[self._slot] = now, count
         self._slot = (self._slot + 1) % self.delay
         return then, affected
-
-    def _chosen(self, episodes: npt.ArrayLike) -> npt.NDArray[np.intp]:
-        """Rows of a batch from indices or a mask."""
-        if self.batch is None:
-            raise ValueError(f"only a batch has episodes to choose from, got {episodes!r}")
-        given = np.asarray(episodes)
-        if given.size == 0:
-            return np.zeros(0, np.intp)
-        if given.dtype == np.bool_ and given.shape == (self.batch,):
-            return np.flatnonzero(given)
-        last = self.batch - 1
-        if given.dtype.kind not in "iu" or given.min() < 0 or given.max() > last:
-            raise ValueError(f"episodes must be indices 0..{last} or a mask, got {episodes!r}")
-        return given.astype(np.intp)
 
     def _outside(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
         return values[0] if self.batch is None else values
