@@ -8,7 +8,7 @@ from rapo.agents.methods import METHODS
 from rapo.experiments.task import Task
 from rapo.experiments.tasks import Evaluate, Guard, Train
 
-RATES = {"mlp": 13_000.0, "gru": 9_000.0}
+RATES = {"mlp": 13_000.0, "gru": 7_400.0}
 """Training steps a second of one thread on a core of its own, by network."""
 EVALUATION = 1.2
 """Seconds of 20 episodes."""
