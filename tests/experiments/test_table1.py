@@ -172,3 +172,33 @@ def test_budgets_are_told_and_idle_duals_said(tmp_path):
     }  # fmt: skip
     assert any("duals at 0" in paragraph for paragraph in told.text)
     assert len(told.files["budgets"]) == 6
+
+
+def test_a_ratio_of_means_is_not_carried_by_an_exposure_that_hardly_happened(tmp_path):
+    before, after = {"peak": 3.0, "reach": 40.0, "inside": 20.0}, [1.02, 0.98]
+    for task in study("table1").plan(ALL):
+        seed = task.policy.config.graph_seed
+        episodes = {"episode": [0, 1], "ReplayReturn": [100.0, 100.0]}
+        for name, size in before.items():
+            exposure = np.array([size, 1.0 if name == "inside" and seed == 2 else size])
+            replay = size * np.array(after) * (0.5 if task.name == "RAPO" else 1.0)
+            episodes |= {f"{name}_exposure": list(exposure), f"{name}_replay": list(replay)}
+        for metric, name in (("RAG", "peak"), ("AUC_R", "reach"), ("SM_R", "inside")):
+            part = np.array(episodes[f"{name}_replay"]) / episodes[f"{name}_exposure"]
+            episodes[metric] = list(part)
+        content = {"key": task.key, "seconds": 1.0, "training": None, "shield": None,
+                   "episodes": episodes, "curves": {}}  # fmt: skip
+        write_piece(task.piece(tmp_path), content)
+    told = study("table1").analyse(Store(tmp_path, ALL))
+    rows = told.files["table1_pooled"].set_index("method")
+    assert list(rows.index) == list(ALL.methods)
+    for method, share in (("PM-ST", 1.0), ("RAPO", 0.5)):
+        assert rows.loc[method, "RAG"] == pytest.approx(share)
+        assert rows.loc[method, "AUC_R"] == pytest.approx(share)
+        assert rows.loc[method, "SM_R"] == pytest.approx(share * 120 / 101)
+        assert rows.loc[method, "SM_R_low"] < share * 120 / 101 < rows.loc[method, "SM_R_high"]
+    means = told.files["table1"].set_index("method")
+    assert means.loc["PM-ST", "SM_R"] == pytest.approx((1 + 1 + (1.02 + 19.6) / 2) / 3)
+    assert one(told, "PM-RNN SM-R").verdict == DIFFERS
+    assert "1.19" in one(told, "PM-RNN SM-R").why  # what is judged is the paper's mean of ratios
+    assert "1.19" in one(told, "PM-ST replays in full").why

@@ -15,7 +15,7 @@ from rapo.experiments import presets
 from rapo.experiments.consistency.numbers import TRAINED
 from rapo.experiments.piece_reader import Piece
 from rapo.experiments.presets import Preset
-from rapo.experiments.studies.graph_means import with_interval
+from rapo.experiments.studies.graph_means import PARTS, with_interval
 from rapo.experiments.studies.learning.plan import DEFORMED
 from rapo.experiments.studies.section import Store
 from rapo.experiments.studies.table1.analysis import against_twin
@@ -27,13 +27,11 @@ from rapo.rsd.statistics import by_unit, correlation, mean_interval
 METHODS = ("GE", "PM-ST", "RAPO", "off@rep", "slow-decay")
 FIXED = "off@rep-aggressive"
 """off@rep of the constant aggressive action, which cannot act differently in Replay."""
-RATIOS = {"RAG": "peak", "AUC_R": "reach", "SM_R": "inside"}
-"""What each ratio divides in Replay by the same in Exposure."""
 EXTRA = {
-    **{f"twin_{m}": f"off@rep {m.replace('_', '-')} against a P0 twin's Exposure" for m in RATIOS},
-    **{f"pooled_{m}": f"off@rep {m.replace('_', '-')}, ratio of means" for m in RATIOS},
+    **{f"twin_{m}": f"off@rep {m.replace('_', '-')} against a P0 twin's Exposure" for m in PARTS},
+    **{f"pooled_{m}": f"off@rep {m.replace('_', '-')}, ratio of means" for m in PARTS},
     **{f"fixed_{m}": f"off@rep {m.replace('_', '-')} of the constant aggressive action"
-       for m in RATIOS},
+       for m in PARTS},
     "gain": "RAPO's return over the best constant's, less 1",
     "ASD": "action shift of RAPO",
     "alive": "reach late in Exposure over GE's",
@@ -96,10 +94,10 @@ def measured(store: Store) -> pd.DataFrame:
 
     twin = against_twin(store)
     best = pd.DataFrame({name: returns(frames[name]) for name in DEFORMED}).max(axis=1)
-    columns: dict[str, Any] = {m: by_unit(rapo, m) for m in (*RATIOS, "OddsRatio", "ASD")}
+    columns: dict[str, Any] = {m: by_unit(rapo, m) for m in (*PARTS, "OddsRatio", "ASD")}
     columns |= {"ReplayRet": returns(rapo), "off_ReplayRet": returns(off)}
     columns |= {"PM-ST_ReplayRet": returns(control), "gain": returns(rapo) / best - 1}
-    for metric, part in RATIOS.items():
+    for metric, part in PARTS.items():
         columns[f"off_{metric}"] = by_unit(off, metric)
         columns[f"twin_{metric}"] = by_unit(twin, metric)
         columns[f"fixed_{metric}"] = by_unit(frames[FIXED], metric)

@@ -12,6 +12,8 @@ from rapo.experiments.paper import METRICS
 from rapo.experiments.presets import Preset
 from rapo.experiments.studies.section import Store
 from rapo.experiments.tasks import Evaluate, Train
+from rapo.rsd.bootstrap import Bootstrap, ratio_bootstrap
+from rapo.rsd.pooled import RESAMPLES
 from rapo.rsd.statistics import by_unit, mean_interval
 
 TITLES = {
@@ -22,6 +24,8 @@ TITLES = {
     "OddsRatio": "OddsRatio",
 }
 """Columns as tables and axes call them."""
+PARTS = {"RAG": "peak", "AUC_R": "reach", "SM_R": "inside"}
+"""What each ratio divides in Replay by the same in Exposure."""
 FEW = 5
 """Below as many graphs figures leave intervals out: they would hide everything else."""
 
@@ -33,6 +37,18 @@ def unit_means(
     frame = store.frame(tasks)
     frame = frame.assign(ReplayRet=frame["ReplayReturn"] / base)
     return pd.DataFrame({name: by_unit(frame, name) for name in columns})
+
+
+def ratios_of_means(frame: pd.DataFrame) -> dict[str, Bootstrap]:
+    """Ratios of means, of all episodes together, with a bootstrap over graphs.
+
+    A mean of ratios is carried by the few episodes whose Exposure hardly touches V_sens.
+    """
+    found = {}
+    for metric, part in PARTS.items():
+        after, before = (by_unit(frame, f"{part}_{phase}") for phase in ("replay", "exposure"))
+        found[metric] = ratio_bootstrap(after, before, 0.95, RESAMPLES, rng=0)
+    return found
 
 
 def with_interval(values: Any, digits: int = 2) -> str:

@@ -10,7 +10,7 @@ import pandas as pd
 from rapo.cascade.setting import ACTIONS
 from rapo.experiments.paper import METRICS, RAG_GAP, RAG_GAP_P, REDUCTION, TABLE1
 from rapo.experiments.presets import Preset
-from rapo.experiments.studies.graph_means import TITLES, with_interval
+from rapo.experiments.studies.graph_means import PARTS, TITLES, with_interval
 from rapo.experiments.studies.section import Claim
 from rapo.experiments.studies.table1.figures import interval_of
 from rapo.experiments.studies.verdicts import (
@@ -26,12 +26,13 @@ from rapo.experiments.studies.verdicts import (
     near,
     verdict,
 )
+from rapo.rsd.bootstrap import Bootstrap
 from rapo.rsd.statistics import by_unit, paired_interval, welch
 
 CONTROL = "PM-ST"
 BLIND = ("GE", "DR", "PM-RNN")
 """They see x alone and start Replay without memory: Theorem 1 gives their ratios."""
-RATIOS = ("RAG", "AUC_R", "SM_R")
+RATIOS = tuple(PARTS)
 AIMED = {"RAPO": METRICS, "off@rep": RATIOS, "DR": ("ReplayRet",), CONTROL: METRICS}
 """Cells that the calibration aimed at, on other graphs; PM-ST's ratios as a stationary kernel's."""
 
@@ -39,10 +40,14 @@ AIMED = {"RAPO": METRICS, "off@rep": RATIOS, "DR": ("ReplayRet",), CONTROL: METR
 def table_claims(
     preset: Preset,
     units: dict[str, dict[str, Any]],
+    pooled: dict[str, dict[str, Bootstrap]],
     twin: pd.DataFrame,
     several: bool,
 ) -> list[Claim]:
-    """R1 to R3, R5 and a claim for every cell; `units` holds graph means by method and metric."""
+    """R1 to R3, R5 and a claim for every cell.
+
+    `units` holds graph means and `pooled` ratios of means, both by method and metric.
+    """
     ours = {m: {k: float(v.mean()) for k, v in found.items()} for m, found in units.items()}
     claims = []
     for who, why, kind in (
@@ -66,7 +71,7 @@ def table_claims(
                 ", ".join(f"{m} {with_interval(units[m]['RAG'])}" for m in there),
                 verdict(full),
                 f"{why}; furthest from 1 of RAG, AUC-R and SM-R: {worst} {TITLES[metric]} "
-                f"{ours[worst][metric]:.2f}",
+                f"{ours[worst][metric]:.2f}{_of_means(pooled[worst], metric)}",
                 kind,
             )
         )
@@ -87,7 +92,8 @@ def table_claims(
                     f"{paper:.2f} ± {std:.2f}",
                     f"{value:.2f}" + (f" [{low:.2f}, {high:.2f}]" if several else ""),
                     verdict(within),
-                    _why(method, metric, within),
+                    _why(method, metric, within)
+                    + ("" if within else _of_means(pooled[method], metric)),
                     kind_of(method, metric),
                 )
             )
@@ -184,6 +190,10 @@ def kind_of(method: str, metric: str) -> str:
     if method == "GE" or (method in (*BLIND, "Shield-UM") and metric in RATIOS):
         return CONSTRUCTED  # GE's return is the unit
     return CALIBRATED if metric in AIMED.get(method, ()) else PREDICTED
+
+
+def _of_means(pooled: dict[str, Bootstrap], metric: str) -> str:
+    return f"; ratio of means {pooled[metric].estimate:.2f}" if metric in pooled else ""
 
 
 def _why(method: str, metric: str, within: bool) -> str:
