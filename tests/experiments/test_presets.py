@@ -13,7 +13,7 @@ from rapo.experiments.schedule import needed
 from rapo.experiments.task import without_additions
 from rapo.experiments.tasks import Train
 
-RESULTS = Path(__file__).parents[2] / "results" / "paper"
+RESULTS = Path(__file__).parents[2] / "results"
 
 
 def test_graphs_have_optimiser_seeds_of_their_own_shared_by_methods():
@@ -56,12 +56,20 @@ def test_before_there_were_seeds_per_graph_all_were_0():
     assert old.config("GE", 2).seed == 0 and old.literal_seeds == PAPER.literal_seeds
 
 
-@pytest.mark.skipif(not (RESULTS / "manifest.json").exists(), reason="a source without results")
-def test_the_committed_results_are_found_by_their_manifest():
+@pytest.mark.skipif(not RESULTS.exists(), reason="a source without results")
+@pytest.mark.parametrize(
+    ("folder", "studies"),
+    [
+        ("paper", ["table1", "learning", "literal", "mechanism"]),
+        ("paper-compact", ["table1", "table-a1", "sizes", "tradeoff", "ablations", "mechanism"]),
+    ],
+)
+def test_the_committed_results_are_found_by_their_manifest(folder, studies):
     """Fails if a config gained a value that `tasks.ADDED` does not know."""
-    preset = Preset.from_dict(json.loads((RESULTS / "manifest.json").read_text())["config"])
-    for name in ("table1", "table-a1", "sizes", "tradeoff", "ablations", "mechanism"):
-        assert missing_pieces(name, preset, RESULTS) == [], name
+    manifest = json.loads((RESULTS / folder / "manifest.json").read_text())
+    preset = Preset.from_dict(manifest["config"])
+    for name in studies:
+        assert missing_pieces(name, preset, RESULTS / folder) == [], name
 
 
 def test_the_paper_is_affordable(tmp_path):

@@ -124,12 +124,12 @@ def compounding_figure(steps: pd.DataFrame) -> Any:
     psi, t = float(steps["odds_ratio"].mean()), np.arange(1, 101)
     ax.plot(t, psi**t, color="#6B7280", lw=1.4, ls=(0, (1, 1.5)), marker=".",
             label="psi^t: a cascade that is not fed anew")  # fmt: skip
-    lowest = np.nanmin([0.1, *first["mass_ratio"][first["mass_ratio"] > 0]])
+    shown = first["mass_ratio"][first["mass_ratio"] > 0]
     ax.set_yscale("log")
     ax.set_yticks([1, 0.3, 0.1, 0.03, 0.01, 0.003], ["1", "0.3", "0.1", "0.03", "0.01", "0.003"])
     ax.minorticks_off()
     ax.set(xlabel="step of Replay", ylabel="share of the nominal", xlim=(0, 100),
-           ylim=(lowest / 2, 1.2))  # fmt: skip
+           ylim=(np.nanmin([0.1, *shown]) / 2, 1.2 * np.nanmax([1, *shown])))  # fmt: skip
     ax.set_title("One step's contraction, and what many steps make of it", fontsize=11.5)
     ax.legend(frameon=False, fontsize=9, loc="upper right")
     tidy(ax)

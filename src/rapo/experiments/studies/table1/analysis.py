@@ -125,8 +125,9 @@ def analyse(store: Store) -> Section:
         text=text,
         tables=tables,
         figures=[
-            ("table1", "Every cell of Table 1: ours (filled, with 95% intervals over graphs) and "
-             "the paper's mean ± std (hollow)", cells_figure(units, several)),
+            ("table1", "Every cell of Table 1: ours (filled, with 95% intervals over graphs; "
+             "stroke: ratio of means) and the paper's mean ± std (hollow)",
+             cells_figure(units, pooled, several)),
         ],
         claims=[*table_claims(preset, units, pooled, twin, several), constants_claim(fixed)],
         files={name: part for name, part in files.items() if len(part)},

@@ -8,6 +8,7 @@ import numpy as np
 
 from rapo.experiments.paper import METRICS, TABLE1
 from rapo.experiments.studies.graph_means import TITLES
+from rapo.rsd.bootstrap import Bootstrap
 from rapo.rsd.statistics import mean_interval
 
 
@@ -19,8 +20,10 @@ def interval_of(values: Any, several: bool) -> tuple[float, float]:
     return found.low, found.high
 
 
-def cells_figure(units: dict[str, dict[str, Any]], several: bool) -> Any:
-    """A panel per metric, a line per method: ours filled, the paper's hollow."""
+def cells_figure(
+    units: dict[str, dict[str, Any]], pooled: dict[str, dict[str, Bootstrap]], several: bool
+) -> Any:
+    """A panel per metric, a line per method: ours filled, theirs hollow; strokes are `pooled`."""
     from rapo.experiments.studies.drawing import COLOURS, new_figure, tidy
 
     figure, axes = new_figure(1, len(METRICS), width=11.5, height=3.6, sharey=True)
@@ -36,11 +39,14 @@ def cells_figure(units: dict[str, dict[str, Any]], several: bool) -> Any:
             if several:
                 ax.plot([low, high], [y - 0.16] * 2, color=colour, lw=1.6, zorder=3)
             ax.plot(value, y - 0.16, "o", color=colour, ms=6, zorder=4)
+            if metric in pooled[method]:
+                ratio = pooled[method][metric].estimate
+                ax.plot(ratio, y - 0.16, "|", color="#1F2328", ms=10, mew=1.4, zorder=5)
         if metric != "ReplayRet":
             ax.axvline(1, color="#CBD0D6", lw=0.9, ls=(0, (4, 3)), zorder=0)
             if metric != "RAG":
                 ax.set_xscale("log")
-                ax.set_xticks([0.3, 1, 3, 6], ["0.3", "1", "3", "6"])
+                ax.set_xticks([0.1, 0.3, 1, 3, 10], ["0.1", "0.3", "1", "3", "10"])
                 ax.minorticks_off()
         ax.set_title(TITLES[metric], fontsize=11)
         ax.set_yticks(range(len(methods)), methods)
