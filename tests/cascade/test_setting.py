@@ -66,6 +66,12 @@ def test_replace_changes_a_copy():
 def test_a_setting_is_immutable():
     with pytest.raises(dataclasses.FrozenInstanceError):
         DEFAULT.support = 3
+    assert hash(DEFAULT) == hash(DEFAULT.replace())
+
+
+def test_a_setting_has_no_room_for_other_names_and_takes_its_own_by_name_alone():
+    assert not hasattr(DEFAULT, "__dict__")
+    assert all(field.kw_only for field in dataclasses.fields(Setting))
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,14 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from rapo.core.deformation import Scope, conductance, gate_odds, reweight, within_scope
+from rapo.core.deformation import (
+    Scope,
+    conductance,
+    gate_odds,
+    reweight,
+    reweight_into,
+    within_scope,
+)
 from rapo.core.params import FieldParams
 
 quick = settings(deadline=None, max_examples=100)
@@ -164,6 +171,30 @@ def test_a_shut_destination_is_never_reached():
 def test_a_bad_kernel_is_refused(p0, psi, message):
     with pytest.raises(ValueError, match=message):
         reweight(p0, psi)
+
+
+@pytest.mark.parametrize("n", [1, 3, 4, 7, 127, 128, 129, 260, 1001])
+def test_the_quick_way_has_the_law_of_the_checked_one_and_sums_all_terms(n):
+    rng = np.random.default_rng(n)
+    weights, psi = rng.random(n) * 3, rng.uniform(0.1, 1, n)
+    law = np.full(n, np.nan)
+    total, passed = reweight_into(weights, psi, law)
+    whole = math.fsum(weights)
+    assert total == pytest.approx(whole, rel=1e-14)
+    assert passed == pytest.approx(math.fsum(weights * psi) / whole, rel=1e-14)
+    np.testing.assert_allclose(law, reweight(weights / whole, psi), rtol=1e-13)
+
+
+@pytest.mark.parametrize("at", [0, 2, 4])
+@pytest.mark.parametrize("wrong", [-0.5, np.inf, np.nan])
+def test_one_wrong_weight_is_enough_for_the_quick_way_to_refuse(at, wrong):
+    weights = np.ones(5)
+    weights[at] = wrong
+    assert np.isnan(reweight_into(weights, np.ones(5), np.empty(5))).all()
+
+
+def test_weights_of_nothing_have_no_law():
+    assert np.isnan(reweight_into(np.zeros(5), np.ones(5), np.empty(5))).all()
 
 
 # --- product kernels -----------------------------------------------------------------------
