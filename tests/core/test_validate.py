@@ -12,7 +12,20 @@ from rapo.cascade import setting as cascade_setting
 from rapo.cascade.setting import Setting
 from rapo.core import params as core_params
 from rapo.core.params import FieldParams
-from rapo.core.validate import TRUTH, WHOLE, Rule, between, check_fields, one_of, rows_of
+from rapo.core.validate import (
+    AT_LEAST_ONE,
+    NOT_NEGATIVE,
+    POSITIVE,
+    PROBABILITY,
+    SHARE,
+    TRUTH,
+    WHOLE,
+    Rule,
+    between,
+    check_fields,
+    one_of,
+    rows_of,
+)
 
 
 @pytest.mark.parametrize(("module", "kind"), [
@@ -32,6 +45,20 @@ def test_ends_of_an_interval():
     assert [open_end.allows(v) for v in (0, 1e-9, 1, 1.01)] == [False, True, True, False]
     assert [closed.allows(v) for v in (-1e-9, 0, 1, 1.01)] == [False, True, True, False]
     assert (open_end.words, closed.words) == ("in (0, 1]", "in [0, 1]")
+
+
+@pytest.mark.parametrize(("rule", "inside", "outside"), [
+    (WHOLE, (1, 2), (0, -1)),
+    (POSITIVE, (1e-9, 2), (0, -1e-9)),
+    (NOT_NEGATIVE, (0, 1e-9), (-1e-9,)),
+    (AT_LEAST_ONE, (1, 1.5), (1 - 1e-9,)),
+    (PROBABILITY, (0, 0.5, 1), (-1e-9, 1 + 1e-9)),
+    (SHARE, (1e-9, 1 - 1e-9), (0, 1)),
+])  # fmt: skip
+def test_the_ends_of_every_named_rule(rule, inside, outside):
+    assert [rule.allows(v) for v in (*inside, *outside)] == [
+        *[True] * len(inside), *[False] * len(outside)
+    ]  # fmt: skip
 
 
 def test_truth_is_no_number_and_a_number_no_truth():
