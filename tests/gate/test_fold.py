@@ -181,7 +181,12 @@ def test_a_word_that_is_taken_back_leaves_later_ones_of_other_regions_in_force()
     fold.vouch([Vouch(fold.tick, 0, fold.tick + 1, 7)])
     fold.vouch([Vouch(fold.tick, 1, fold.tick + 1, 8)])
     play(fold, rows, shown, START + 20)
-    fold.again(fold.drop({7}))
+    assert fold.drop({6}).tolist() == []
+    assert [v.report for v in fold.vouches] == [7, 8]
+    dropped = fold.drop({7})
+    assert dropped.tolist() == [0]
+    assert [v.report for v in fold.vouches] == [8]
+    fold.again(dropped)
     fold.vouch([Vouch(fold.tick, 1, fold.tick + 5, 9)])
     assert fold.conductance()[1].tolist() == [False, True]
     same(fold, 2, shown)
