@@ -117,3 +117,12 @@ def test_x_says_who_sees_what(feed):
         expected = [there.sum() / 40, *on, popular, hottest, feed.clock[e] / 500]
         np.testing.assert_allclose(x[e], expected, rtol=1e-5)
     assert feed.reach(feed.state).tolist() == (channel == 1).sum(axis=1).tolist()
+
+
+def test_the_stand_in_is_the_same_from_version_to_version():
+    """Platforms of a seed are made of it: another draw would change every number silently."""
+    found = stand_in(claims=400, accounts=3000)
+    assert found.histories.shape == (2986, 399)
+    assert (found.histories.nnz, int(found.false.sum()), int(found.size.sum())) == (
+        28641, 105, 123887
+    )  # fmt: skip

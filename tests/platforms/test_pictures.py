@@ -14,9 +14,9 @@ SEEDS = {"Feed": 1000, "Routing": 1001, "Warehouse": 1001, "Twin": 1000}
 STAND_IN = {"data": "stand-in"}
 
 
-def platform(name):
+def platform(name, **options):
     """Two episodes whose memory has scars."""
-    options = {} if name == "Twin" else STAND_IN
+    options = options if name == "Twin" else {**STAND_IN, **options}
     made = gymnasium.make_vec(
         f"rapo/{name}-v0", 2, vectorization_mode="vector_entry_point", seed=SEEDS[name], **options
     )
@@ -82,3 +82,32 @@ def test_a_floor_of_one_leaves_the_feed_without_scars():
     clean = env.engine.frame(0)
     scarred(env.engine, 2.0)
     np.testing.assert_array_equal(env.engine.frame(0), clean)
+
+
+def test_the_feed_rings_what_is_pushed_while_it_is_pushed():
+    env = platform("Feed", horizons=(2, 2, 2))
+    env.reset(seed=3, options={"stimulus": np.array([1, 2])})
+    engine = env.engine
+    for phase in (0, 0, 1, 1, 2, 2):
+        assert engine.phase.tolist() == [phase, phase]
+        engine.frame(0)
+        rings = engine._picture._pushed.get_offsets()
+        expected = engine._picture._at[engine.pushed[0]] if phase != 1 else np.empty((0, 2))
+        np.testing.assert_array_equal(np.reshape(rings, (-1, 2)), expected)
+        env.step(np.array([0, 0]))
+
+
+def test_the_legend_of_routing_shows_grey_links_as_they_are_drawn():
+    engine = platform("Routing").engine
+    engine.frame(0)
+    canvas = engine._picture._canvas
+    dashed = [c for c in canvas.ax.collections if c.get_linestyle()[0][1] is not None]
+    (shown,) = (
+        line
+        for line in canvas.figure.legends[0].get_lines()
+        if line.get_label() == "grey link (hidden)"
+    )
+    (grey,) = dashed
+    offset, dashes = grey.get_linestyle()[0]
+    assert (offset, list(dashes)) == (shown._dash_pattern[0], list(shown._dash_pattern[1]))
+    assert grey.get_linewidth()[0] == shown.get_linewidth()

@@ -1,5 +1,7 @@
 """Routing: tables that are what they say, flows that are conserved, replay, damping, bad input."""
 
+from types import SimpleNamespace
+
 import gymnasium
 import numpy as np
 import pytest
@@ -10,7 +12,7 @@ from rapo import FieldParams
 from rapo.platforms import PlatformEnv, PlatformVectorEnv
 from rapo.platforms.data import data_folder
 from rapo.platforms.routing import Routing, Setting
-from rapo.platforms.routing.demand import demand_of
+from rapo.platforms.routing.demand import _drawn, demand_of
 from rapo.platforms.routing.topology import FILE, topologies
 from rapo.rsd import check, evaluate
 
@@ -255,6 +257,24 @@ def test_real_networks_one_of_each_operator():
 def test_bad_options_are_named(options, words):
     with pytest.raises(ValueError, match=words):
         Routing(**{**STAND_IN, **options})
+
+
+def test_an_impossible_demand_is_given_up_after_40_draws_of_grey_links_with_300_stimuli_each():
+    """Three pairs, each with a path over a link of its own and one that crosses nothing."""
+    crossed = np.zeros((3, 2, 3), np.bool_)
+    crossed[range(3), 0, range(3)] = True
+    wanted = SimpleNamespace(grey=0.5, touched=(0.9, 1.0), pairs=1, stimuli=2)
+    rng, sizes = np.random.default_rng(0), []
+
+    class Counted:
+        def choice(self, among, size, **options):
+            sizes.append(size)
+            return rng.choice(among, size, **options)
+
+    with pytest.raises(ValueError, match="tiny: found no 2 stimuli"):
+        _drawn(np.full((3, 2), 0.5), crossed, np.ones(3), wanted, Counted(),
+                      SimpleNamespace(name="tiny"))  # fmt: skip
+    assert (sizes.count(2), sizes.count(1)) == (40, 40 * 300)
 
 
 def test_a_policy_of_another_action_space_is_refused():
