@@ -103,6 +103,15 @@ def test_one_result_needs_no_legend():
     assert not figure.legends
 
 
+def test_a_fifth_name_begins_a_second_line_and_the_curves_keep_their_height():
+    few, _ = plots.plot_reach({name: make() for name in "abcd"})
+    many, _ = plots.plot_reach({name: make() for name in "abcde"})
+    wordy, _ = plots.plot_reach({name * 40: make() for name in "ab"})
+    assert [f.legends[0]._ncols for f in (few, many, wordy)] == [4, 4, 1]
+    assert many.get_figheight() == pytest.approx(few.get_figheight() + 0.2)
+    assert wordy.get_figheight() == pytest.approx(few.get_figheight() + 0.2)
+
+
 def test_undefined_steps_are_left_out():
     result = make()
     values = result.traces["odds_ratio"]
@@ -221,7 +230,9 @@ def test_no_scars():
     with pytest.raises(ValueError, match="no scars"):
         plots.plot_scars(make(scars=False))
     result = dataclasses.replace(make(), scars=np.zeros((4, 6), np.float32))
-    assert "no region carries a scar" in words(plots.plot_scars(result)[0])
+    figure, ax = plots.plot_scars(result)
+    assert "no region carries a scar" in words(figure)
+    assert (ax.get_xlim(), ax.get_ylim(), len(ax.get_yticks())) == ((0, 1), (0, 1), 0)
 
 
 def test_pyplot_is_left_alone():

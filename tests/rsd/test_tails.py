@@ -40,7 +40,8 @@ def heavy(light):
 def test_variation_is_the_coefficient_of_variation():
     values = np.array([3.0, 5.0, 10.0, np.nan])
     assert variation(values) == pytest.approx(np.std(values[:3], ddof=1) / 6)
-    assert variation(100 * values) == pytest.approx(variation(values))
+    for scale in (100, 0.01):
+        assert variation(scale * values) == pytest.approx(variation(values))
     assert (
         np.isnan(variation([1.0])) and np.isnan(variation([0.0, 0.0])) and np.isnan(variation([]))
     )
