@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from twin_reference import balances, feed_of, led, started
 
-from rapo.platforms.twin.reactor import predict, steady_states
+from rapo.platforms.twin.reactor import predict, rate_at, steady_states
 
 HOT, COLD = 4, 0
 
@@ -17,6 +17,11 @@ def test_steady_states_are_the_textbooks():
         for c, T in steady_states(coolant, activity, exchange):
             rates = balances(c, T, 1.0, 350.0, coolant, activity, exchange)
             assert rates == pytest.approx((0, 0), abs=1e-6)
+
+
+def test_the_rate_is_arrhenius_to_eight_digits():
+    T = np.linspace(250, 600, 351)
+    np.testing.assert_allclose(rate_at.py_func(T), 7.2e10 * np.exp(-8750 / T), rtol=1e-8)
 
 
 def followed(twin, stimulus, action, steps, afresh):

@@ -34,7 +34,7 @@ FINE = 1.25
 
 @inlined
 def rate_at(T: Any) -> Any:
-    """Rate 1/min at T in 250 .. 600 K, a float64 or lanes of it, to nine digits.
+    """Rate 1/min at T in 250 .. 600 K, a float64 or lanes of it, to eight digits.
 
     A series of the 32nd root, squared five times: unlike `exp` it can be done in lanes.
     """

@@ -106,8 +106,8 @@ def table_claims(
                 "recovers most of the baseline replay",
                 " / ".join(with_interval(by_unit(twin, m)) for m in RATIOS) + " against a P0 twin",
                 verdict(full_replay(back)),
-                "same policy and draws; full replay is within 0.15 of 1, and a policy that sees the "
-                "scars may still ask for less",
+                "same policy and draws; full replay is within 0.15 of 1, and a policy that sees "
+                "the scars may still ask for less",
                 PREDICTED,
             )
         )
