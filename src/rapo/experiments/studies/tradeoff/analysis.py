@@ -12,7 +12,12 @@ from rapo.experiments.presets import Preset
 from rapo.experiments.studies.graph_means import TITLES, unit_means, with_interval
 from rapo.experiments.studies.section import Section, Store
 from rapo.experiments.studies.tradeoff.claims import tradeoff_claims
-from rapo.experiments.studies.tradeoff.figures import pareto_figure, tuning_figure, w_H_figure
+from rapo.experiments.studies.tradeoff.figures import (
+    EDGE,
+    pareto_figure,
+    tuning_figure,
+    w_H_figure,
+)
 from rapo.experiments.studies.tradeoff.plan import (
     Groups,
     Means,
@@ -62,7 +67,8 @@ def analyse(store: Store) -> Section:
     ]  # fmt: skip
     figures = [
         ("tradeoff", "Replay return against RAG, AUC-R and SM-R: RAPO along w_H and eta, beside "
-         "methods that leave the kernel alone; up and to the left is better",
+         "methods that leave the kernel alone; up and to the left is better; ratios above "
+         f"{EDGE:g} stand at the edge",
          pareto_figure(groups, means)),
         ("w_H", "What w_H buys and costs; the dotted line is where the paper sees returns diminish",
          w_H_figure(groups["RAPO"], means)),

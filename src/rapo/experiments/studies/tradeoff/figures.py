@@ -15,6 +15,8 @@ from rapo.rsd.statistics import mean_interval
 
 ETA_COLOURS = ("#9ECAE1", "#5BA3CF", "#0072B2", "#08306B")
 """Light to dark blue: eta from small to large, RAPO's own colour for the default."""
+EDGE = 1.6
+"""Ratios above it, which few episodes that hardly touch V_sens carry, stand here."""
 MARKERS = {"GE": "o", "DR": "v", "PM-ST": "s", "PM-RNN": "D", "Shield-UM": "P"}
 
 
@@ -41,6 +43,16 @@ def pareto_figure(groups: Groups, means: Means) -> Any:
              for p in points]
         ).reshape(-1, 2).T  # fmt: skip
 
+    def at_edge(ax: Any, x: Any, y: Any) -> Any:
+        """Values up to EDGE, with a number for what lies beyond."""
+        for value, height in zip(x, y, strict=True):
+            if value > EDGE:
+                ax.annotate(
+                    f"{value:.1f} →", (EDGE, height), xytext=(-7, 0), fontsize=8.5, ha="right",
+                    va="center", textcoords="offset points", color="#3B4452",
+                )  # fmt: skip
+        return np.minimum(x, EDGE)
+
     for ax, metric in zip(axes, ("RAG", "AUC_R", "SM_R"), strict=True):
         ax.axvline(1, color="#9AA0A8", lw=0.9, ls=(0, (4, 3)), zorder=0)
         for eta in etas:
@@ -50,7 +62,7 @@ def pareto_figure(groups: Groups, means: Means) -> Any:
             ax.plot(x, y, "o-", color=_shade(eta, etas), ms=4.5, lw=1.6, zorder=3,
                     label=f"RAPO, eta {eta:g}, along w_H")  # fmt: skip
             if eta == DEFAULT.eta and len(points) > 1 and metric == "RAG":
-                for i, side in ((0, (8, -11)), (-1, (-12, 4))):
+                for i, side in ((0, (8, -11)), (-1, (-14, 6))):
                     ax.annotate(
                         f"w_H {points[i].params.w_H:g}", (x[i], y[i]), xytext=side, fontsize=8.5,
                         textcoords="offset points", color="#3B4452",
@@ -67,12 +79,13 @@ def pareto_figure(groups: Groups, means: Means) -> Any:
                     label="RAPO trained under changed fields")  # fmt: skip
         for point in groups["baselines"]:
             x, y = xy([point], metric)
-            ax.plot(x, y, MARKERS[point.name], color=COLOURS[point.name], ms=7.5, mec="white",
-                    mew=0.6, zorder=6, label=point.name, ls="")  # fmt: skip
+            ax.plot(at_edge(ax, x, y), y, MARKERS[point.name], color=COLOURS[point.name], ms=7.5,
+                    mec="white", mew=0.6, zorder=6, label=point.name, ls="")  # fmt: skip
         if groups["Shield"]:
             x, y = xy(sorted(groups["Shield"], key=lambda p: p.threshold or 0), metric)
-            ax.plot(x, y, "X-", color="#B5A900", mfc=COLOURS["Shield"], mec="#6E6700", ms=7,
-                    lw=1.0, zorder=5, label="Shield, along its threshold")  # fmt: skip
+            ax.plot(np.minimum(x, EDGE), y, "X-", color="#B5A900", mfc=COLOURS["Shield"],
+                    mec="#6E6700", ms=7, lw=1.0, zorder=5,
+                    label="Shield, along its threshold")  # fmt: skip
         ax.set_xlabel(TITLES[metric])
         ax.set_xlim(left=0)
         tidy(ax)
