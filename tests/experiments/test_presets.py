@@ -60,7 +60,19 @@ def test_before_there_were_seeds_per_graph_all_were_0():
 @pytest.mark.parametrize(
     ("folder", "studies"),
     [
-        ("paper", ["table1", "learning", "literal", "mechanism"]),
+        (
+            "paper",
+            [
+                "table1",
+                "learning",
+                "literal",
+                "table-a1",
+                "sizes",
+                "tradeoff",
+                "ablations",
+                "mechanism",
+            ],
+        ),
         ("paper-compact", ["table1", "table-a1", "sizes", "tradeoff", "ablations", "mechanism"]),
     ],
 )

@@ -59,6 +59,18 @@ def test_streets_are_one_way_and_lead_everywhere(floor):
         assert len(found) == floor.used.sum() > 0.99 * floor.free.sum()
 
 
+def test_shelves_close_to_a_wall_leave_no_room_for_doors(floor):
+    free = np.ones((20, 40), np.bool_)
+    free[5, [3, 20, 36]] = False
+    floor = floor._replace(free=free, used=free.ravel())
+    assert set(doors_of(floor, 2) % 40) == {1, 38}
+    for near in (2, 37):
+        closer = free.copy()
+        closer[5, near] = False
+        with pytest.raises(ValueError, match="no open room"):
+            doors_of(floor._replace(free=closer), 2)
+
+
 def test_routes_follow_the_streets_once_and_keep_apart(orders):
     s = Setting.of()
     for ways, last in zip(orders.cells, orders.last, strict=True):
@@ -71,6 +83,7 @@ def test_routes_follow_the_streets_once_and_keep_apart(orders):
             for other in real[:k]:
                 assert len(set(way) & set(other)) <= (1 - s.apart) * len(way) + 1e-9
         assert last[last > 0].tolist() == sorted(last[last > 0])
+        assert (ways[last == 0] < 0).all()  # nothing stays of a route that was tried and left
 
 
 def test_the_first_route_is_the_shortest_and_back_leads_to_the_door(orders):
@@ -260,3 +273,15 @@ def test_a_zone_is_dear_by_the_detour_round_it_and_never_by_one_that_is_shorter(
     law, last = np.array([[0.5, 0.5]]), np.array([[10, 20]])
     crossed = np.array([[[False, True, True], [True, False, True]]])  # by the short, the long way
     assert _dear(law, last, crossed).tolist() == [0, 0.5, 0]
+
+
+def test_a_picture_has_the_robots_where_they_are():
+    platform = started()
+    for _ in range(40):
+        platform.step(np.full(3, 3))
+    platform.frame(1)
+    shown = np.asarray(platform._picture._robots.get_offsets())[:, ::-1]
+    cells = places(platform)[1]
+    known = np.column_stack(np.divmod(cells[cells >= 0], platform.orders.floor.free.shape[1]))
+    assert len(known) > 5
+    np.testing.assert_array_equal(shown[np.lexsort(shown.T)], known[np.lexsort(known.T)])

@@ -173,6 +173,9 @@ def test_somebody_is_told_how_far_it_is_and_may_end_it(small_graph):
     told = []
     evaluate(env, lambda x: 0, 2, progress=lambda *share: told.append(share), **options)
     assert told == [(done, 250) for done in range(1, 251)]  # twice 100, and 50 for selectivity
+    told.clear()
+    evaluate(env, lambda x: 0, 2, progress=lambda *share: told.append(share), horizons=(30, 10, 60))
+    assert told == [(done, 100) for done in range(1, 101)]
 
     class EndError(Exception):
         pass
