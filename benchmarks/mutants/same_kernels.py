@@ -6,4 +6,5 @@ kernel calls would have them all compiled again.
 
 from rapo.core import jit
 
-jit._stamp = lambda: ()  # type: ignore[assignment]
+_names = [name for name, _, _ in jit._stamp()]
+jit._stamp = lambda: tuple((name, 0.0, 0) for name in _names)

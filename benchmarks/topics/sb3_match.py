@@ -10,7 +10,7 @@ from __future__ import annotations
 import csv
 import statistics
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -28,8 +28,6 @@ TITLE = "Returns of PPO over 20 episodes of evaluation, ours beside Stable-Basel
 OUT = Path(__file__).resolve().parents[2] / "results" / "sb3_match"
 SOLVED = {"CartPole-v1": 475.0, "LunarLander-v3": 200.0}
 """Mean return from which an environment counts as solved."""
-LENGTHS = (25_000, 200_000)
-"""Steps of a training, rounded up to rollouts."""
 SEEDS = 10
 EPISODES = 20
 FIRST = 10_000
@@ -38,6 +36,8 @@ COLUMNS = ("env", "contestant", "length", "seed", "steps", "stochastic", "greedy
 """`seconds` are the processor's."""
 SB3, OURS, SAME, PAPER = "SB3", "ours", "ours, not steady", "ours, paper's numbers"
 """Ours is `PPOConfig.for_gymnasium()`, which has SB3's numbers; not steady is what it mends."""
+NAMES = {25_000: (SB3, OURS, SAME, PAPER), 200_000: (SB3, OURS)}
+"""Who trains, by steps of a training, which are rounded up to rollouts; SB3 comes first."""
 
 Act = Callable[[npt.NDArray[np.float32], bool], npt.NDArray[np.int64]]
 
@@ -121,11 +121,11 @@ def evaluate(env: str, act: Act, greedy: bool) -> float:
     return float(returns.mean())
 
 
-def run(names: Iterable[str], seeds: int, progress: Callable[[str], object] = print) -> None:
+def run(seeds: int, progress: Callable[[str], object] = print) -> None:
     """Train and evaluate what is not yet in the file; the shorter trainings come first."""
-    made, names = contestants(), list(names)
+    made = contestants()
     done = {(r["env"], r["contestant"], int(r["length"]), int(r["seed"])) for r in read()}
-    every = [(env, name, length, seed) for length in LENGTHS for seed in range(seeds)
+    every = [(env, name, length, seed) for length, names in NAMES.items() for seed in range(seeds)
              for env in SOLVED for name in names]  # fmt: skip
     for env, name, length, seed in every:
         if (env, name, length, seed) in done:
@@ -145,11 +145,11 @@ def measure(effort: Effort) -> list[Row]:
     import torch
 
     torch.set_num_threads(1)
-    names = [SB3, OURS, SAME, PAPER]
     if not installed("stable_baselines3", "Box2D"):
         return [missing("all", HOW_TO_INSTALL)]
-    run(names, min(effort.rounds, SEEDS), effort.progress)
-    return [row for env in SOLVED for length in LENGTHS for row in compared(env, length, names)]
+    run(min(effort.rounds, SEEDS), effort.progress)
+    return [row for env in SOLVED for length, names in NAMES.items()
+            for row in compared(env, length, names)]  # fmt: skip
 
 
 def compared(env: str, length: int, names: Sequence[str]) -> list[Row]:
