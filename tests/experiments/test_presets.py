@@ -56,6 +56,13 @@ def test_before_there_were_seeds_per_graph_all_were_0():
     assert old.config("GE", 2).seed == 0 and old.literal_seeds == PAPER.literal_seeds
 
 
+def test_before_regions_could_be_as_many_they_were_as_large_at_every_size():
+    values = PAPER.to_dict()
+    del values["as_many"]
+    assert Preset.from_dict(values).as_many == ()
+    assert Preset.from_dict(PAPER.to_dict()).as_many == (500, 1000)
+
+
 @pytest.mark.skipif(not RESULTS.exists(), reason="a source without results")
 @pytest.mark.parametrize(
     ("folder", "studies"),

@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 
 from rapo.cascade.engine import Cascade
+from rapo.cascade.generate import generate
 from rapo.experiments.pieces import write_piece
 from rapo.experiments.presets import PAPER, SMOKE
 from rapo.experiments.reproduce import study
@@ -108,10 +109,48 @@ def table(told, start):
 def test_sizes_are_trained_alike_and_share_rapos_policy():
     tasks = study("sizes").plan(PAPER)
     graphs = len(PAPER.size_seeds)
-    assert len(tasks) == 5 * 4 * graphs
+    again = len(PAPER.as_many)  # all but GE, with the other regions
+    assert len(tasks) == (5 * 4 + again * 3) * graphs
     policies = {task.policy.key: task.policy.config for task in tasks}
-    assert len(policies) == 5 * 3 * graphs
+    assert len(policies) == (5 * 3 + again * 2) * graphs
     assert {config.steps for config in policies.values()} == {PAPER.size_steps}
+
+
+def test_larger_graphs_have_as_many_regions_as_the_main_size():
+    configs = {
+        (task.policy.config.nodes, task.policy.config.regions)
+        for task in study("sizes").plan(PAPER)
+        if task.method == "RAPO"
+    }
+    plain = {(n, None) for n in (50, 100, 250, 500, 1000)}
+    assert configs == plain | {(500, "community:6.4"), (1000, "community:12.8")}
+    counts = [
+        Cascade(generate(n, seed=1000), 1, regions=spec).region_count
+        for n, spec in ((250, None), (500, "community:6.4"), (1000, "community:12.8"))
+    ]
+    assert counts == [78, 78, 78]  # 250 / 3.2, rounded
+    cells = replace(PAPER, setting=PAPER.setting.replace(regions="grid:5"))
+    with pytest.raises(ValueError, match="grid:5"):
+        study("sizes").plan(cells)
+
+
+def test_sizes_with_as_many_regions_are_the_row_and_as_large_ones_a_second_table(tmp_path):
+    preset = replace(PRESET, as_many=(100,))
+
+    def worse_as_large(task, side, episodes):
+        if task.method == "RAPO" and task.policy.config.nodes == 100:
+            shift = 0.0 if task.policy.config.regions else 0.2
+            episodes["RAG"] = [rag + shift for rag in episodes["RAG"]]
+
+    told = section("sizes", preset, tmp_path, change=worse_as_large)
+    rows = told.files["sizes"]
+    assert rows["nodes"].tolist() == [50, 100, 100]
+    assert rows["regions"].tolist() == ["community:3.2", f"community:{3.2 * 100 / 60:g}",
+                                        "community:3.2"]  # fmt: skip
+    assert np.allclose(rows["reduction"], [0.67, 0.67, 0.47])
+    assert [len(frame) for _, frame in told.tables] == [2, 1]
+    assert told.tables[1][1].iloc[0, 1].startswith("47%")
+    assert told.claims[0].verdict == HOLDS and "47" not in told.claims[0].ours
 
 
 def test_sizes_table_and_claims(tmp_path):

@@ -31,6 +31,9 @@ class Preset:
     """Graphs a size; each is trained at every size."""
     size_steps: int = 400_000
     """Training steps of the size study; RAPO is flat from 2e5 on."""
+    as_many: tuple[int, ...] = (500, 1000)
+    """Sizes whose row has as many regions as the main size has; with regions as large as there the
+    same harm is spread over more of them, which is a second table."""
     w_H: tuple[float, ...] = (0.5, 1.0, 1.5, 2.0, 2.5, 3.0, 4.0)
     eta: tuple[float, ...] = (0.01, 0.025, 0.05, 0.1)
     tau: tuple[float, ...] = (0.15, 0.3, 0.45, 0.6)
@@ -101,11 +104,12 @@ class Preset:
     def from_dict(cls, values: Mapping[str, Any]) -> Preset:
         """The preset of a folder, from its manifest: that of an earlier version too.
 
-        What a study added since is as now; its pieces are not there.
+        What a study added since is as now; its pieces are not there. Regions used to be as large
+        at every size.
         """
         plain: dict[str, Any] = {
             name: tuple(map(_immutable, value)) if isinstance(value, list) else value
-            for name, value in {"seed_per_graph": False, **values}.items()
+            for name, value in {"seed_per_graph": False, "as_many": [], **values}.items()
             if name in {f.name for f in fields(cls)}
         }
         added = {
@@ -138,6 +142,7 @@ QUICK = replace(
     sizes=(50, 100, 250),
     size_seeds=(0, 1),
     size_steps=60_000,
+    as_many=(),
     w_H=(0.5, 2.0, 4.0),
     eta=(0.01, 0.05, 0.1),
     tau=(0.15, 0.3, 0.6),

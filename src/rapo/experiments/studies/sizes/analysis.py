@@ -9,10 +9,11 @@ import numpy as np
 import pandas as pd
 
 from rapo.experiments.paper import SIZES_REDUCTION, SIZES_UTILITY
+from rapo.experiments.presets import Preset
 from rapo.experiments.studies.graph_means import FEW
 from rapo.experiments.studies.section import Claim, Section, Store
 from rapo.experiments.studies.sizes.figures import sizes_figure
-from rapo.experiments.studies.sizes.plan import METHODS, evaluations
+from rapo.experiments.studies.sizes.plan import METHODS, as_many_regions, evaluations
 from rapo.experiments.studies.verdicts import CALIBRATED, PREDICTED, full_replay, in_range, verdict
 from rapo.rsd.statistics import MeanInterval, by_unit, mean_interval
 
@@ -26,15 +27,24 @@ COLUMNS = {
 """What is told of every size, and its title."""
 
 
-def summary(store: Store) -> dict[int, dict[str, MeanInterval]]:
-    """By size and column, mean and interval over graph means.
+Rows = dict[int, dict[str, MeanInterval]]
+"""By size and column."""
+
+
+def summary(store: Store, sizes: Sequence[int], *, as_large: bool = False) -> Rows:
+    """Mean and interval over graph means.
 
     Utility is RAPO's Replay return over GE's mean, pooled over the graphs of the same size.
+
+    Args:
+        store: the pieces.
+        sizes: rows.
+        as_large: whether regions are as large as at the main size, see `evaluations`.
     """
     preset = store.preset
     found = {}
-    for nodes in preset.sizes:
-        frames = {m: store.frame(evaluations(preset, nodes, m)) for m in METHODS}
+    for nodes in sizes:
+        frames = {m: store.frame(evaluations(preset, nodes, m, as_large=as_large)) for m in METHODS}
         base = float(frames["GE"]["ReplayReturn"].mean())
         rag = {m: by_unit(frame, "RAG") for m, frame in frames.items()}
         values = {
@@ -49,23 +59,8 @@ def summary(store: Store) -> dict[int, dict[str, MeanInterval]]:
 def analyse(store: Store) -> Section:
     """The table, its figure and the claims about the ranges over sizes."""
     preset = store.preset
-    found = summary(store)
-    printed = pd.DataFrame(
-        [
-            {"|V|": str(nodes)} | {title: _cell(row[name], name) for name, title in COLUMNS.items()}
-            for nodes, row in found.items()
-        ]
-    )
-    rows: list[dict[str, Any]] = []
-    for nodes, row in found.items():
-        flat: dict[str, Any] = {"nodes": nodes}
-        for name, interval in row.items():
-            flat |= {
-                name: interval.mean,
-                f"{name}_low": interval.low,
-                f"{name}_high": interval.high,
-            }
-        rows.append(flat)
+    found = summary(store, preset.sizes)
+    as_large = summary(store, preset.as_many, as_large=True)
     size = (
         f"{len(preset.size_seeds)} graphs x {preset.episodes} episodes a size, "
         f"{preset.size_steps:,} training steps at every size"
@@ -79,8 +74,15 @@ def analyse(store: Store) -> Section:
             f"gives {_percent(SIZES_REDUCTION)} reduction at {_percent(SIZES_UTILITY)} utility and "
             "no number for a single size. off@rep shares RAPO's deformed Exposure, so its RAG "
             "exceeds 1.",
+            *_about_regions(preset),
         ],
-        tables=[(f"By size: {size}", printed)],
+        tables=[
+            (f"By size: {size}", _printed(found)),
+            *(
+                [("The same with regions as large at every size", _printed(as_large))]
+                * bool(as_large)
+            ),
+        ],
         figures=[
             (
                 "sizes",
@@ -90,8 +92,48 @@ def analyse(store: Store) -> Section:
             ),
         ],
         claims=_claims(found),
-        files={"sizes": pd.DataFrame(rows)},
+        files={
+            "sizes": pd.DataFrame(
+                [_flat(preset, n, row) for n, row in found.items()]
+                + [_flat(preset, n, row, as_large=True) for n, row in as_large.items()]
+            )
+        },
     )
+
+
+def _about_regions(preset: Preset) -> list[str]:
+    if not preset.as_many:
+        return []
+    specs = {n: as_many_regions(preset, n) for n in preset.as_many}
+    return [
+        "Cascades are as large at every size, and a region scars only while it holds more than a "
+        f"share of their harm. So larger graphs have as many regions as one of {preset.nodes} "
+        "nodes: "
+        + ", ".join(f"{spec} at {n}" for n, spec in specs.items())
+        + f". With regions as large as there ({preset.setting.regions}) harm is spread over more "
+        "of them, and fewer scar: the second table."
+    ]
+
+
+def _printed(found: Rows) -> pd.DataFrame:
+    return pd.DataFrame(
+        [
+            {"|V|": str(nodes)} | {title: _cell(row[name], name) for name, title in COLUMNS.items()}
+            for nodes, row in found.items()
+        ]
+    )
+
+
+def _flat(
+    preset: Preset, nodes: int, row: dict[str, MeanInterval], *, as_large: bool = False
+) -> dict[str, Any]:
+    """A row of the file."""
+    scaled = nodes in preset.as_many and not as_large
+    regions = as_many_regions(preset, nodes) if scaled else preset.setting.regions
+    flat: dict[str, Any] = {"nodes": nodes, "regions": regions}
+    for name, interval in row.items():
+        flat |= {name: interval.mean, f"{name}_low": interval.low, f"{name}_high": interval.high}
+    return flat
 
 
 def _percent(ends: Sequence[float]) -> str:
@@ -108,7 +150,7 @@ def _cell(interval: MeanInterval, name: str) -> str:
     return f"{text} [{scale * interval.low:.{digits}f}, {scale * interval.high:.{digits}f}]"
 
 
-def _claims(found: dict[int, dict[str, MeanInterval]]) -> list[Claim]:
+def _claims(found: Rows) -> list[Claim]:
     claims = [
         _range_claim(
             "Replay reduction over sizes", "reduction", SIZES_REDUCTION, found, CALIBRATED
@@ -136,7 +178,7 @@ def _range_claim(
     statement: str,
     name: str,
     ends: tuple[float, float],
-    found: dict[int, dict[str, MeanInterval]],
+    found: Rows,
     kind: str,
 ) -> Claim:
     """Whether the mean of every size, in whole percent, lies in the paper's range."""
