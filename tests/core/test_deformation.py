@@ -185,6 +185,14 @@ def test_the_quick_way_has_the_law_of_the_checked_one_and_sums_all_terms(n):
     np.testing.assert_allclose(law, reweight(weights / whole, psi), rtol=1e-13)
 
 
+@pytest.mark.parametrize("whole", [1e-9, 0.3, 1.0])
+def test_weights_of_little_mass_have_the_law_of_larger_ones(whole):
+    law = np.empty(2)
+    total, passed = reweight_into(whole * np.array([0.25, 0.75]), np.array([0.2, 0.4]), law)
+    assert (total, passed) == (pytest.approx(whole), pytest.approx(0.35))
+    np.testing.assert_allclose(law, [1 / 7, 6 / 7])
+
+
 @pytest.mark.parametrize("at", [0, 2, 4])
 @pytest.mark.parametrize("wrong", [-0.5, np.inf, np.nan])
 def test_one_wrong_weight_is_enough_for_the_quick_way_to_refuse(at, wrong):

@@ -108,6 +108,8 @@ def test_a_fifth_name_begins_a_second_line_and_the_curves_keep_their_height():
     many, _ = plots.plot_reach({name: make() for name in "abcde"})
     wordy, _ = plots.plot_reach({name * 40: make() for name in "ab"})
     assert [f.legends[0]._ncols for f in (few, many, wordy)] == [4, 4, 1]
+    alone, _ = plots.plot_reach(make())
+    assert few.get_figheight() == alone.get_figheight()
     assert many.get_figheight() == pytest.approx(few.get_figheight() + 0.2)
     assert wordy.get_figheight() == pytest.approx(few.get_figheight() + 0.2)
 
