@@ -2,7 +2,8 @@
 
 150 of all such sites of core, cascade, rsd, agents, the gate's fold and the platforms, drawn by a
 fixed seed. Every verdict is written as it comes; a second run goes on from there, and runs again
-what survived. `results/mutants/equivalent.csv` says of a survivor why no test can notice it.
+what survived without a reason. `results/mutants/equivalent.csv` says of a survivor why no test can
+notice it.
 """
 
 from __future__ import annotations
@@ -33,10 +34,14 @@ def measure(effort: Effort) -> list[Row]:
 
 
 def judge_all(drawn: list[Mutant], path: Path, effort: Effort) -> dict[str, Verdict]:
-    """The verdict of every mutant by key; those of `path` that were killed are taken from there."""
+    """The verdict of every mutant by key; from `path` if it was killed or survived for a reason."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    known = read(path)
-    left = [m for m in drawn if m.key not in known or known[m.key].outcome == "survived"]
+    known, why = read(path), reasons()
+    left = [
+        m
+        for m in drawn
+        if m.key not in known or (known[m.key].outcome == "survived" and m.key not in why)
+    ]
     with TemporaryDirectory(prefix="mutants-") as made:
         tree = Tree(Path(made))
         for i, mutant in enumerate(left):
