@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from gymnasium.vector import SyncVectorEnv
 
 from rapo.agents import PPO, PPOConfig, load_agent, load_env_agent
 from rapo.agents.agent import Agent
@@ -179,3 +180,21 @@ def test_whole_episodes_are_played_with_any_cost(tmp_path):
     assert drawn[:, 0].mean() == pytest.approx(expected, abs=0.4)
     again = play(agent, config, episodes=300)
     assert np.array_equal(again[:, 0], drawn[:, 0]) and not again[:, 1].any()
+
+
+def test_no_episode_that_is_played_was_met_in_training(tmp_path, monkeypatch):
+    seen, reset = [], SyncVectorEnv.reset
+
+    def watched(self, *, seed=None, options=None):
+        seen.append(seed)
+        return reset(self, seed=seed, options=options)
+
+    monkeypatch.setattr(SyncVectorEnv, "reset", watched)
+    config = made("GE")
+    train(config, tmp_path)
+    agent, _ = load_env_agent(tmp_path / "checkpoint.pt")
+    trained = {s for seeds in seen if seeds for s in seeds}
+    seen.clear()
+    play(agent, config, episodes=6)
+    assert len(trained) == config.ppo.envs and len(seen[0]) == 6
+    assert not trained & set(seen[0])

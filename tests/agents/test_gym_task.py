@@ -6,7 +6,7 @@ import gymnasium
 import numpy as np
 import pytest
 
-from rapo.agents.gym_task import GymTask, find_cost, make_env, probe
+from rapo.agents.gym_task import GymTask, find_cost, make_env, probe, seeds_from
 
 LADDER = partial(make_env, "foreign_envs:test/Ladder-v0", {})
 ODD = partial(make_env, "foreign_envs:test/Odd-v0", {})
@@ -129,3 +129,29 @@ def test_a_package_is_imported_and_its_functions_found(tmp_path, monkeypatch):
     )  # fmt: skip
     task.reset(seed=0)
     assert task.step(np.array([0]))[-1]["cost"] == [1.0]
+
+
+def test_copies_begin_with_seeds_in_a_row_that_every_environment_takes(monkeypatch):
+    seen, reset = [], gymnasium.vector.SyncVectorEnv.reset
+
+    def watched(self, *, seed=None, options=None):
+        seen.append(seed)
+        return reset(self, seed=seed, options=options)
+
+    monkeypatch.setattr(gymnasium.vector.SyncVectorEnv, "reset", watched)
+    task = GymTask(LADDER, 3)
+    for seed in (7, 2**29 - 1, 2**40 + 5):
+        task.reset(seed=seed)
+    first = 2**30
+    assert seen == [
+        [first + 7, first + 8, first + 9],
+        [first + 2**29 - 1, first, first + 1],
+        [first + 5, first + 6, first + 7],
+    ]
+
+
+@pytest.mark.parametrize("seed", [0, 2**29 - 2, 2**29, 2**30 - 1, 2**40 + 3])
+def test_no_training_meets_an_episode_that_is_held_out(seed):
+    training, kept = set(seeds_from(seed, 8)), set(seeds_from(0, 1000, held_out=True))
+    assert len(training) == 8 and not training & kept
+    assert min(training) >= 2**30 and max(seeds_from(seed, 8, held_out=True)) < 2**31

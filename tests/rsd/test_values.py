@@ -8,6 +8,7 @@ import pytest
 from rapo.cascade.engine import Cascade
 from rapo.cascade.generate import generate
 from rapo.cascade.setting import REPLAY, Setting
+from rapo.envs.single import GraphDiffusionEnv
 from rapo.envs.task import X_START
 from rapo.envs.vector import GraphDiffusionVectorEnv
 from rapo.rsd.runner import evaluate
@@ -104,11 +105,8 @@ def test_containment_is_the_farthest_node_of_replay_along_the_edges(graph):
     assert farther  # Exposure went farther somewhere, so counting it would show
 
 
-def test_off_at_replay_leaves_exposure_and_washout_deformed(graph):
-    env = GraphDiffusionVectorEnv(1, graph=graph)
-    options = {"episodes": 8, "horizons": (150, 40, 30)}
-    full = evaluate(env, aggressive, **options)
-    off = evaluate(env, aggressive, off_at_replay=True, **options)
+def same_until_replay(full, off):
+    """Deformed as `full` in Exposure and washout, and nominal in Replay."""
     early = full.phase < REPLAY
     for name in ("odds_ratio", "reach", "scar_mass"):
         np.testing.assert_array_equal(full.traces[name][:, early], off.traces[name][:, early])
@@ -116,6 +114,30 @@ def test_off_at_replay_leaves_exposure_and_washout_deformed(graph):
     assert (washout[np.isfinite(washout)] < 1).any()  # deformed there, so that off would show
     replay = off.of_phase("odds_ratio", REPLAY)
     assert (replay[np.isfinite(replay)] == 1).all()
+
+
+WASHED = {"episodes": 8, "horizons": (150, 40, 30)}
+
+
+def test_off_at_replay_leaves_exposure_and_washout_deformed(graph):
+    env = GraphDiffusionVectorEnv(1, graph=graph)
+    full = evaluate(env, aggressive, **WASHED)
+    same_until_replay(full, evaluate(env, aggressive, off_at_replay=True, **WASHED))
+
+
+class Protocol(GraphDiffusionEnv):
+    """One of our environments that RSD drives as it drives a foreign one."""
+
+    def reset_observable(self, seed=None):
+        return super().reset_observable(seed)
+
+
+def test_off_at_replay_leaves_the_washout_of_a_driven_environment_deformed(graph):
+    env = Protocol(graph=graph)
+    full = evaluate(env, lambda x: 0, **WASHED)
+    same_until_replay(full, evaluate(env, lambda x: 0, off_at_replay=True, **WASHED))
+    named = Protocol(graph=graph, deform_phases=(True, True, False))
+    same_until_replay(full, evaluate(named, lambda x: 0, **WASHED))
 
 
 def test_on_its_own_schedule_replay_begins_at_the_start_of_exposure(graph):

@@ -14,7 +14,7 @@ from gymnasium.spaces import Discrete, flatten
 from rapo.agents.agent import Agent, agent_of
 from rapo.agents.checkpoint import load_checkpoint
 from rapo.agents.env_config import EnvConfig
-from rapo.agents.gym_task import SEEDS, CostFunction, GymTask, find_cost, make_env
+from rapo.agents.gym_task import CostFunction, GymTask, find_cost, make_env, seeds_from
 from rapo.core.law import sample
 
 
@@ -102,7 +102,7 @@ def play(
     words = config.cost if cost is None else cost
     function = find_cost(words) if isinstance(words, str) else words
     task = GymTask(partial(make_env, config.env, config.env_kwargs), episodes, function)
-    x, _ = task.reset(seed=SEEDS // 2 + seed)
+    x, _ = task.reset(seed=seeds_from(seed, episodes, held_out=True))
     rng = np.random.default_rng(seed)
     running = np.ones(episodes, np.bool_)
     while running.any():

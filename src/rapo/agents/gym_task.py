@@ -26,8 +26,9 @@ KEY = "cost"
 """Entry of a task's `info` that holds the costs of a step, (N,)."""
 PROBED = 100
 """Random steps by which a cost is tried before anything is written."""
-SEEDS = 2**30
-"""Seeds are folded into [SEEDS, 2 SEEDS): many environments take no larger ones."""
+SEEDS, FOLD = 2**30, 2**29
+"""Seeds of training are folded into FOLD numbers from SEEDS on, those of evaluation into the FOLD
+after these: many environments take no larger ones."""
 
 MakeEnv = Callable[[], gymnasium.Env[Any, Any]]
 
@@ -196,9 +197,9 @@ class GymTask(SyncVectorEnv):
         self.meters = self.meters[-copies:]  # Gymnasium may make one more to look at
 
     def reset(self, *, seed: Any = None, options: Any = None) -> Any:
-        """As Gymnasium's; a whole number seeds copy i with itself + i."""
+        """As Gymnasium's; a whole number seeds copy i with itself + i, as `seeds_from` has it."""
         if isinstance(seed, int):
-            seed = [SEEDS + (seed + i) % SEEDS for i in range(self.num_envs)]
+            seed = seeds_from(seed, self.num_envs)
         x, _ = super().reset(seed=seed, options=options)
         return np.asarray(x, np.float32), {}
 
@@ -223,6 +224,12 @@ class GymTask(SyncVectorEnv):
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Nothing either; who goes on begins new episodes."""
+
+
+def seeds_from(seed: int, count: int, *, held_out: bool = False) -> list[int]:
+    """`count` seeds in a row; those that are held out are met by no training, whatever its seed."""
+    first = SEEDS + FOLD * held_out
+    return [first + (seed + i) % FOLD for i in range(count)]
 
 
 def probe(make: MakeEnv, cost: CostFunction | None, seed: int = 0) -> None:

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from rapo.agents.methods import METHODS
 from rapo.cascade.generate import generate
 from rapo.cascade.setting import AGGRESSIVE, MODERATE
 from rapo.core.validate import whole_number
@@ -19,7 +20,7 @@ from rapo.rsd.runner import evaluate
 KERNELS: dict[str, dict[str, Any]] = {
     "P0": {"deformation": "off"},
     "RAPO": {"deformation": "full"},
-    "off@rep": {"deformation": "full", "deform_phases": (True, True, False)},
+    "off@rep": {"deformation": "full", **METHODS["off@rep"].evaluation},
 }
 """The stationary kernel, the deformed one, and the deformed one switched off in Replay."""
 

@@ -12,17 +12,16 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy.sparse.csgraph import dijkstra
 
 from rapo.agents.methods import SLOW_DECAY
 from rapo.cascade import stats as row
 from rapo.cascade.engine import Cascade
 from rapo.cascade.generate import generate
-from rapo.cascade.graph import Graph
 from rapo.cascade.rng import derive
 from rapo.cascade.served import greedy
 from rapo.cascade.setting import ACTIONS, AGGRESSIVE, EXPOSURE, REPLAY, Setting
 from rapo.envs.task import reward_of
+from rapo.rsd.frame import hops_from_seeds
 from rapo.rsd.metrics import auc_ratio, discounted, rag
 
 Float = npt.NDArray[np.float64]
@@ -59,7 +58,7 @@ def screen(
 
 def _one(setting: Setting, graph_seed: int, nodes: int, episodes: int) -> dict[str, float]:
     graph = generate(nodes, graph_seed, setting)
-    hops = _hops(graph)
+    hops = np.stack([hops_from_seeds(graph, z + 1) for z in range(graph.stimuli)])
 
     def made(deformation: str = "full", delta: float = 1.0) -> Cascade:
         engine = Cascade(
@@ -168,13 +167,3 @@ def _judged(engine: Cascade, before: Any, after: Any, hops: Float) -> dict[str, 
         "harm": float(harm.mean()),
         "reach": float(first.mean()),
     }
-
-
-def _hops(graph: Graph) -> Float:
-    """(Z, n) hops along edges from each stimulus' seeds to every node."""
-    return np.stack(
-        [
-            dijkstra(graph.adjacency, indices=seeds, unweighted=True, min_only=True)
-            for seeds in graph.support
-        ]
-    )

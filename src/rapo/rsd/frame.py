@@ -168,12 +168,13 @@ def _containment(
     if graph is None:
         return np.full(len(stimulus), np.nan)
     ever = np.concatenate([p["ever"] for p in parts])
-    hops = {
-        int(z): dijkstra(
-            graph.adjacency, indices=graph.support[z - 1], unweighted=True, min_only=True
-        )
-        for z in np.unique(stimulus)
-    }
+    hops = {int(z): hops_from_seeds(graph, int(z)) for z in np.unique(stimulus)}
     distance = np.stack([hops[int(z)] for z in stimulus])
     reached = np.where(ever, distance, -1).max(axis=1)
     return np.where(reached >= 0, reached, np.nan)
+
+
+def hops_from_seeds(graph: Graph, z: int) -> npt.NDArray[np.float64]:
+    """(n,) hops along edges from the nearest seed of stimulus `z`, 1-based; inf: out of reach."""
+    seeds = graph.support[z - 1]
+    return np.asarray(dijkstra(graph.adjacency, indices=seeds, unweighted=True, min_only=True))

@@ -11,6 +11,7 @@ from typing import Any
 
 from rapo.agents.agent import load_agent
 from rapo.agents.config import PPOConfig
+from rapo.agents.methods import METHODS
 from rapo.agents.train import train
 from rapo.agents.train_config import TrainConfig
 from rapo.cascade.fit import fit
@@ -28,7 +29,7 @@ from rapo.rsd.runner import evaluate
 KERNELS: dict[str, dict[str, Any]] = {
     "off": {"deformation": "off"},
     "full": {},
-    "off@rep": {"deform_phases": (True, True, False)},
+    "off@rep": dict(METHODS["off@rep"].evaluation),
 }
 """Options of the environment: `P0`, RAPO, and RAPO switched off in Replay."""
 
