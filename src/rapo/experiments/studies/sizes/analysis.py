@@ -106,8 +106,8 @@ def _about_regions(preset: Preset) -> list[str]:
         return []
     specs = {n: as_many_regions(preset, n) for n in preset.as_many}
     return [
-        "Cascades are as large at every size, and a region scars only while it holds more than a "
-        f"share of their harm. So larger graphs have as many regions as one of {preset.nodes} "
+        "Cascades are as large at every size, and a region scars only while enough of their harm "
+        f"falls into it. So larger graphs have as many regions as one of {preset.nodes} "
         "nodes: "
         + ", ".join(f"{spec} at {n}" for n, spec in specs.items())
         + f". With regions as large as there ({preset.setting.regions}) harm is spread over more "
