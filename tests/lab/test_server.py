@@ -153,14 +153,14 @@ def test_a_job_is_stopped_and_tells_how_far_it_is():
 
     def job(check):
         work.tell("A", 0.25)
-        told.append(work.told)
+        told.append(work.progress)
         work.stop()
         check()
         return "never"
 
     with pytest.raises(SupersededError):
         work.run("numbers", job)
-    assert told == [("A", 0.25)] and work.told is None
+    assert told == [("A", 0.25)] and work.progress is None
     assert work.run("numbers", lambda check: "later") == "later"
 
 

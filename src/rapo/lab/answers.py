@@ -92,7 +92,7 @@ class Desk:
             arrays: dict[str, Any] = {}
             for name, side in zip("ab", sides, strict=True):
                 found = answer(source, side, draws, check, partial(self._work.tell, name.upper()))
-                head["sides"].append(_told(found, draws))
+                head["sides"].append(_side(found, draws))
                 curves = found.curves(draws.shown)
                 arrays |= {f"{name}.{key}": value for key, value in curves.items()}
             return pack(head, arrays), BYTES
@@ -164,7 +164,7 @@ class Desk:
 
     def progress(self, given: Any) -> Reply:
         """What the present job does, and which share of it is done."""
-        words, share = self._work.told or ("", None)
+        words, share = self._work.progress or ("", None)
         return as_json({"words": words, "share": share}), JSON
 
     def stop(self, given: Any) -> Reply:
@@ -173,7 +173,7 @@ class Desk:
         return as_json({}), JSON
 
 
-def _told(found: Answer, draws: Draws) -> dict[str, Any]:
+def _side(found: Answer, draws: Draws) -> dict[str, Any]:
     result = found.result
     return {
         "rows": found.rows,
@@ -185,11 +185,11 @@ def _told(found: Answer, draws: Draws) -> dict[str, Any]:
 
 
 def _choice(given: Any) -> tuple[Source, tuple[Side, Side], Draws]:
-    """Place, sides and draws from the page's words; B is A without its gate unless it is told."""
+    """Place, sides and draws from the page's words; B is A without its gate unless it is given."""
     source = find_source(Place.of(_entry(given, "place")))
     a = Side.of(_entry(given, "a"), source.side.params)
-    told = given.get("b")
-    b = a.nominal if told is None else Side.of(told, source.side.params)
+    other = given.get("b")
+    b = a.nominal if other is None else Side.of(other, source.side.params)
     return source, (a, b), Draws.of(_entry(given, "draws"), source.stimuli)
 
 

@@ -95,9 +95,9 @@ def _phase(
     assert phase in (EXPOSURE, DECAY, REPLAY)
     stage.begin(phase, stimulus)
     reward, info = stage.env.run(action, span)
-    told = {**info, "reward": reward}
+    found = {**info, "reward": reward}
     missing = np.full(reward.shape, np.nan, np.float32)
-    return {n: _by_episode(told.get(n, missing)) for n in TRACES}, info
+    return {n: _by_episode(found.get(n, missing)) for n in TRACES}, info
 
 
 def _by_episode(values: npt.NDArray[Any]) -> npt.NDArray[np.float32]:

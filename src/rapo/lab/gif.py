@@ -62,17 +62,17 @@ def _recording(source: Source, side: Side, draws: Draws, name: str, check: Check
             seed=draws.seed + draws.shown, stimulus=draws.stimulus or None, every=EVERY,
             tick=lambda _: check(),
         )  # fmt: skip
-    told = film_of(source, side, replace(draws, coupled=True), check)
+    shown = film_of(source, side, replace(draws, coupled=True), check)
     regions = source.regions(side.regions)
     T = sum(source.horizons)
     active = np.unpackbits(
-        told.arrays["active"], axis=1, count=source.graph.n, bitorder="little"
+        shown.arrays["active"], axis=1, count=source.graph.n, bitorder="little"
     ).view(np.bool_)
     H: Any = np.zeros((T, int(regions.max()) + 1), np.float32)
     # A film of many regions tells their fields at fewer steps: the last that is known holds on.
-    rows = (1 + np.arange(T)) // told.every - 1
+    rows = (1 + np.arange(T)) // shown.every - 1
     live = np.unique(regions[source.graph.sensitive])
-    H[:, live] = np.where(rows[:, None] >= 0, told.arrays["H"][rows], 0)
+    H[:, live] = np.where(rows[:, None] >= 0, shown.arrays["H"][rows], 0)
     return Recording.of_steps(
         heading, source.graph, regions, active=active, H=H, params=side.params,
         spans=source.horizons, every=EVERY, deformed=deformed,

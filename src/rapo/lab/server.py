@@ -111,11 +111,11 @@ class Lab:
                 return refused
             body = await _body(request, MOST_WORDS)
             if body is None:
-                return _told({"error": f"a request may have {MOST_WORDS:,} bytes"}, 413)
+                return _json({"error": f"a request may have {MOST_WORDS:,} bytes"}, 413)
             try:
                 given = json.loads(body)
             except ValueError:
-                return _told({"error": "the request is not JSON"}, 400)
+                return _json({"error": "the request is not JSON"}, 400)
             return await run_in_threadpool(_safely, lambda: work(given))
 
         return answer
@@ -126,23 +126,23 @@ class Lab:
             return refused
         name = Path(request.query_params.get("name", "")).name
         if not _NAME.fullmatch(name) or name.startswith("."):
-            return _told({"control": "upload", "error": f"a file needs a plain name, got {name!r}"})
+            return _json({"control": "upload", "error": f"a file needs a plain name, got {name!r}"})
         body = await _body(request, MOST_BYTES)
         if body is None:
             words = f"{name} is too large; the lab takes files of up to {MOST_BYTES:,} bytes"
-            return _told({"control": "upload", "error": words}, 413)
+            return _json({"control": "upload", "error": words}, 413)
         for old in self.uploads.iterdir():  # one user, one graph
             old.unlink()
         path = self.uploads / name
         path.write_bytes(body)
-        return _told({"path": str(path)}, 200)
+        return _json({"path": str(path)}, 200)
 
     def _refused(self, request: Request) -> Response | None:
         """Why a request is not answered, if it is not."""
         if not self._known(request):
-            return _told({"error": NO_TOKEN}, 403)
+            return _json({"error": NO_TOKEN}, 403)
         if request.headers.get("sec-fetch-site", "same-origin") != "same-origin":
-            return _told({"error": "only the page itself may ask"}, 403)
+            return _json({"error": "only the page itself may ask"}, 403)
         return None
 
     def _known(self, request: Request) -> bool:
@@ -182,17 +182,17 @@ def _safely(work: Callable[[], tuple[bytes, str]]) -> Response:
     try:
         body, kind = work()
     except SupersededError:
-        return _told({"superseded": True}, 409)
+        return _json({"superseded": True}, 409)
     except ControlError as error:
-        return _told({"control": error.control, "error": str(error)})
+        return _json({"control": error.control, "error": str(error)})
     except ValueError as error:
-        return _told({"error": str(error)})
+        return _json({"error": str(error)})
     except MemoryError:
-        return _told({"error": "there is not enough memory for these sizes"})
+        return _json({"error": "there is not enough memory for these sizes"})
     return Response(body, media_type=kind, headers=HEADERS)
 
 
-def _told(value: dict[str, Any], status: int = 422) -> Response:
+def _json(value: dict[str, Any], status: int = 422) -> Response:
     return Response(as_json(value), status, media_type="application/json", headers=HEADERS)
 
 

@@ -24,16 +24,16 @@ class Work:
         self._newest: dict[str, int] = {}
         self._count = threading.Lock()
         self._closed = False
-        self._told: tuple[str, float] | None = None
+        self._progress: tuple[str, float] | None = None
 
     @property
-    def told(self) -> tuple[str, float] | None:
+    def progress(self) -> tuple[str, float] | None:
         """What the job that runs said last: what it does, and which share of it is done."""
-        return self._told
+        return self._progress
 
     def tell(self, words: str, share: float) -> None:
         """Said by the job that runs."""
-        self._told = words, share
+        self._progress = words, share
 
     def run(self, kind: str, job: Callable[[Callable[[], None]], T]) -> T:
         """What the job gives; it is handed a check that raises once it is superseded.
@@ -53,7 +53,7 @@ class Work:
             try:
                 return job(check)
             finally:
-                self._told = None
+                self._progress = None
 
     def stop(self) -> None:
         """End the job that runs, and all that wait; later ones are done."""

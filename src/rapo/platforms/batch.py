@@ -214,7 +214,7 @@ class BatchPlatform(PhasedEpisodes, PlatformHooks):
         moved, reward = self.transition(before, action, choice, found)
         state = same_form(moved, self.state, "transition()")
         noted = self._noted_of(state)
-        told = self._told(state)
+        info = self._reported(state)
         paid = numbers("the rewards of transition()", reward, (self.episodes,))
         x = self._seen(state, self.clock + 1)
         fields = self.G, self.H
@@ -223,8 +223,8 @@ class BatchPlatform(PhasedEpisodes, PlatformHooks):
         changed, rested = self._phases.advance()
         if rested.size:
             self._state, self._noted = self._rested(rested)
-        told |= report_of(stats, harm, fields, self.H)
-        return Step(self.observe() if changed else x, paid, told)
+        info |= report_of(stats, harm, fields, self.H)
+        return Step(self.observe() if changed else x, paid, info)
 
     def found(self, state: State, action: Array) -> Candidates:
         """The checked candidates of a state; the rows of `P0` are checked as they are drawn from.
@@ -304,7 +304,7 @@ class BatchPlatform(PhasedEpisodes, PlatformHooks):
         """Who is harmed in a state, as the memory wants it."""
         return self.memory.noted(Harmed(*self.harmed(state)), (self.episodes, self.walkers))
 
-    def _told(self, state: State) -> dict[str, Array]:
+    def _reported(self, state: State) -> dict[str, Array]:
         """What the hooks report of a state, (E,) each."""
         E = (self.episodes,)
         own = {n: numbers(f"report() {n}", a, E) for n, a in self.report(state).items()}

@@ -127,7 +127,7 @@ class RegionMemory:
                 f"{np.shape(np.asarray(found.where))}"
             )
         choice, stats, psi = _room(found.P0)
-        harmful, moving = _told(found)
+        harmful, moving = _flags_of(found)
         wrong = kernel.choose_by_region(
             found.P0, where, harmful, moving, self.harm.G, self.harm.H, self.open_regions,
             turn.deformed, self._weights, turn.top, turn.keys, turn.clock, self._table, psi,
@@ -208,7 +208,7 @@ class PointMemory:
             psi_of = self.field.conductance(points.reshape(E, m * K, -1))
             given = np.ascontiguousarray(np.reshape(psi_of, (E, m, K)), np.float64)
         choice, stats, psi = _room(found.P0)
-        harmful, moving = _told(found)
+        harmful, moving = _flags_of(found)
         wrong = kernel.choose_by_psi(
             found.P0, given, harmful, moving, turn.deformed, turn.top, turn.keys, turn.clock, psi,
             choice, stats,
@@ -250,7 +250,7 @@ def _room(P0: Array) -> tuple[Array, Array, Array]:
     return np.empty((E, m), np.int64), np.empty((kernel.STATS, E)), np.empty(K)
 
 
-def _told(found: Candidates) -> tuple[Array, Array]:
+def _flags_of(found: Candidates) -> tuple[Array, Array]:
     """Flags of harmful candidates, perhaps none, and of moving walkers."""
     E, m, K = found.P0.shape
     harmful = NOBODY_KNOWS

@@ -39,7 +39,7 @@ def report_of(
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         stay, deformed = stats[row.STAY], stats[row.STAY_DEFORMED]
         event = ((1 - deformed) / deformed) / ((1 - stay) / stay)
-        told = {
+        info = {
             "harm": harm,
             "cost": harm,
             "served": stats[row.SERVED].copy(),
@@ -51,7 +51,7 @@ def report_of(
         }
     G, H = before
     if G is not None and H is not None and scar is not None:
-        told["cost_G"] = G.sum(axis=1)
-        told["cost_H"] = (scar - H).sum(axis=1)
-        told["scar_mass"] = scar.sum(axis=1)
-    return told
+        info["cost_G"] = G.sum(axis=1)
+        info["cost_H"] = (scar - H).sum(axis=1)
+        info["scar_mass"] = scar.sum(axis=1)
+    return info

@@ -195,12 +195,12 @@ class CandidateReplayEnv(PlatformEnv, ABC):
     def _moved(self, states: Array, action: int, places: Array) -> tuple[Array, Array, Array]:
         """States, rewards (m,) and finished (m,) of walkers that chose `places` (m,)."""
         pairs = zip(states, places.tolist(), strict=True)
-        told = [self.transition(state, action, place) for state, place in pairs]
-        moved = np.array([state for state, _, _ in told])
+        outcomes = [self.transition(state, action, place) for state, place in pairs]
+        moved = np.array([state for state, _, _ in outcomes])
         if moved.shape != states.shape or not np.can_cast(moved.dtype, states.dtype, "same_kind"):
             raise ValueError(f"transition turned a state like {states[0]!r} into {moved[0]!r}")
-        rewards = np.array([reward for _, reward, _ in told], np.float64)
-        return moved, rewards, np.array([finished for _, _, finished in told], np.bool_)
+        rewards = np.array([reward for _, reward, _ in outcomes], np.float64)
+        return moved, rewards, np.array([finished for _, _, finished in outcomes], np.bool_)
 
     def _deformed(self, places: Array, p0: Array) -> tuple[Array, Array]:
         """`psi` and the kernel sampled now, (..., K) each, of candidates (..., K)."""

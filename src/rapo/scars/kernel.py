@@ -47,7 +47,7 @@ class KernelField(BoundedField):
         super().__init__(box, params, width=width, batch=batch, delay=delay)
         self.centres = self._room("centres", centres, NOVELTY)
         self._C = np.zeros((self.rows, self.box.dimensions, self.centres))
-        self._told = False
+        self._warned = False
 
     @property
     def numbers(self) -> int:
@@ -80,8 +80,8 @@ class KernelField(BoundedField):
             scar_cap(p),
             law,
         )
-        if not self._told and self._merges.any():
-            self._told = True
+        if not self._warned and self._merges.any():
+            self._warned = True
             warnings.warn(
                 f"all {self.centres} centres are in use: from now on the two nearest merge, and "
                 "scars lose detail; more `centres` or a larger `width` would keep it",

@@ -69,7 +69,7 @@ class NetworkField(ScarField):
             for name, array in self._net.fresh().items()
         }
         knots = -(-self._reservoir.centres // HELD_OUT)
-        self._told, self._meant = np.zeros((self.rows, knots)), np.zeros((self.rows, knots))
+        self._raw, self._meant = np.zeros((self.rows, knots)), np.zeros((self.rows, knots))
         self._knots = np.zeros(self.rows, np.int64)
 
     @property
@@ -81,7 +81,7 @@ class NetworkField(ScarField):
     def numbers(self) -> int:
         """Numbers that one episode takes: reservoir, weights, their moments and the calibration."""
         learned = sum(int(array[0].size) for array in self._learned.values())
-        return self._reservoir.numbers + learned + 2 * self._told.shape[1]
+        return self._reservoir.numbers + learned + 2 * self._raw.shape[1]
 
     def _step(self, points: Array, shares: Array) -> None:
         self._reservoir._step(points, shares)
@@ -96,7 +96,7 @@ class NetworkField(ScarField):
             n = int(held.sum()) if held.sum() >= ENOUGH else 0
             if n:
                 predicted = self._net.predict(mine, at[held])
-                self._told[e, :n], self._meant[e, :n] = isotonic(predicted, target[held])
+                self._raw[e, :n], self._meant[e, :n] = isotonic(predicted, target[held])
             self._knots[e] = n
 
     def _psi(self, points: Array) -> Array:
@@ -110,7 +110,7 @@ class NetworkField(ScarField):
             mine = {name: array[e] for name, array in self._learned.items()}
             predicted, n = self._net.predict(mine, points[e, near]), self._knots[e]
             if n:
-                predicted = np.interp(predicted, self._told[e, :n], self._meant[e, :n])
+                predicted = np.interp(predicted, self._raw[e, :n], self._meant[e, :n])
             psi[e, near] = 1 - known[e, near] * (1 - predicted)
         return np.clip(psi, self.params.psi_min, 1)
 
@@ -122,21 +122,21 @@ class NetworkField(ScarField):
         return {
             **self._reservoir._state(),
             **self._learned,
-            "told": self._told,
+            "raw": self._raw,
             "meant": self._meant,
             "knots": self._knots,
         }
 
     def _take(self, state: State) -> None:
-        if not np.all((state["knots"] >= 0) & (state["knots"] <= self._told.shape[1])):
-            raise ValueError(f"knots must be in [0, {self._told.shape[1]}], got {state['knots']}")
+        if not np.all((state["knots"] >= 0) & (state["knots"] <= self._raw.shape[1])):
+            raise ValueError(f"knots must be in [0, {self._raw.shape[1]}], got {state['knots']}")
         self._reservoir._take({name: state[name] for name in self._reservoir._state()})
         self._learned = {name: state[name] for name in self._learned}
-        self._told, self._meant, self._knots = state["told"], state["meant"], state["knots"]
+        self._raw, self._meant, self._knots = state["raw"], state["meant"], state["knots"]
 
     def _forget(self, rows: npt.NDArray[np.intp]) -> None:
         self._reservoir._forget(rows)
         for name, array in self._net.fresh().items():
             self._learned[name][rows] = array
-        for array in (self._told, self._meant, self._knots):
+        for array in (self._raw, self._meant, self._knots):
             array[rows] = 0

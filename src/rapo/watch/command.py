@@ -61,8 +61,10 @@ def watch_from_words(
         f"wrote {out}: {count} frames, {seconds:.1f} s, {out.stat().st_size / 1e6:.1f} MB",
         highlight=False,
     )
-    told = ", ".join(f"{recording.name} {_returned(recording):.2f}" for recording in (left, right))
-    console.print(f"Sensitive mass of Replay over Exposure: {told}", highlight=False)
+    ratios = ", ".join(
+        f"{recording.name} {_returned(recording):.2f}" for recording in (left, right)
+    )
+    console.print(f"Sensitive mass of Replay over Exposure: {ratios}", highlight=False)
 
 
 def _returned(recording: Recording) -> float:
