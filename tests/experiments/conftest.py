@@ -6,7 +6,7 @@ from concurrent.futures import Future
 
 import pytest
 
-from rapo.experiments.pieces import read_content
+from rapo.experiments.piece_folder import read_content
 from rapo.experiments.schedule import LocalEngine
 
 

@@ -8,15 +8,9 @@ import pytest
 
 from rapo.agents.train_config import TrainConfig
 from rapo.experiments import pieces
+from rapo.experiments.piece_folder import existing, pack, packed, read_content
 from rapo.experiments.piece_reader import read_piece
-from rapo.experiments.pieces import (
-    existing,
-    read_content,
-    read_rows,
-    rounded,
-    write_piece,
-    write_rows,
-)
+from rapo.experiments.pieces import read_rows, rounded, write_piece, write_rows
 from rapo.experiments.task import Alone
 from rapo.experiments.tasks import Evaluate, Train
 
@@ -144,9 +138,6 @@ def test_without_pyarrow_the_remedy_is_told_and_nothing_is_called_damaged(tmp_pa
     assert not (tmp_path / "new.parquet").exists()
 
 
-# Pieces of rows
-
-
 ROWS = {
     "key": "a-1",
     "seconds": 1.5,
@@ -160,6 +151,117 @@ ROWS = {
 
 class One(Alone):
     key = "a-1"
+
+
+# Packed pieces
+
+
+def evaluation(graph_seed):
+    return Evaluate(Train(TrainConfig(method="GE", nodes=40, graph_seed=graph_seed)), "GE")
+
+
+def plain(content):
+    """What compares: not-a-number equals itself as text."""
+    return json.dumps(content)
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """Two pieces, one of version 0.1 with a gap, and one of rows."""
+    for seed in (0, 1):
+        told = content(seed)
+        told["curves"]["gaps"] = [None, 1.0, np.nan, 2.5e-7]
+        told["training"] = {"steps": seed}
+        write_piece(evaluation(seed).piece(tmp_path), told | {"key": evaluation(seed).key})
+    old = json.dumps(content(2) | {"key": "local-0.5-old"}, default=np.ndarray.tolist)
+    old = json.loads(old)
+    old["episodes"]["R_c"] = [None, *range(19)]
+    (tmp_path / "pieces" / "local-0.5-old.json").write_text(json.dumps(old))
+    write_rows(One().piece(tmp_path), ROWS)
+    return tmp_path
+
+
+def test_packed_pieces_are_read_as_before_from_two_files(folder):
+    keys = (evaluation(0).key, evaluation(1).key, "local-0.5-old")
+    paths = [folder / "pieces" / f"{key}.parquet" for key in keys]
+    before = [plain(read_content(path)) for path in paths[:2]]
+    assert pack(folder) == (3, 3)
+    names = {"episodes.parquet", "curves.parquet", "a-1.parquet"}
+    assert {path.name for path in (folder / "pieces").iterdir()} == names
+    assert [plain(read_content(path)) for path in paths[:2]] == before
+    assert before[0] != before[1]
+    old = read_content(paths[2])
+    expected = content(2)
+    assert list(old["episodes"]) == [*expected["episodes"], "R_c"]
+    assert np.isnan(old["episodes"]["R_c"][0]) and old["episodes"]["R_c"][1:] == [*range(19)]
+    assert old["episodes"]["seed"] == expected["episodes"]["seed"].tolist()
+    for name in ("RAG", "more3"):
+        assert old["episodes"][name] == [float(f"{v:.6g}") for v in expected["episodes"][name]]
+    assert np.allclose(old["curves"]["curve3"], expected["curves"]["curve3"], rtol=5e-5, atol=0)
+    assert evaluation(1).done(folder) and not evaluation(2).done(folder)
+    assert read_piece(evaluation(1), folder).content["training"] == {"steps": 1}
+    assert One().read(folder) == ROWS
+    assert pack(folder) == (0, 3)
+
+
+def test_a_new_file_is_over_the_pack_and_goes_into_the_next(folder):
+    pack(folder)
+    told = read_content(evaluation(0).piece(folder))
+    told["episodes"]["RAG"] = [0.5] * 20
+    write_piece(evaluation(0).piece(folder), told)
+    write_piece(evaluation(2).piece(folder), content(2) | {"key": evaluation(2).key})
+    for fresh in ((2, 4), (0, 4)):
+        assert (read_piece(evaluation(0), folder).frame["RAG"] == 0.5).all()
+        assert (read_piece(evaluation(1), folder).frame["RAG"] != 0.5).all()
+        assert evaluation(2).done(folder)
+        assert pack(folder) == fresh
+
+
+def test_of_two_formats_the_present_one_is_packed_and_both_are_gone(folder):
+    path = evaluation(0).piece(folder)
+    path.with_suffix(".json").write_text("{}")
+    before = plain(read_content(path))
+    assert pack(folder) == (3, 3) and plain(read_content(path)) == before
+    assert not path.with_suffix(".json").exists()
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [lambda path: path.write_bytes(path.read_bytes()[:100]), no_metadata, lambda path: path.rename(
+        path.with_stem("other")), lambda path: path.with_suffix(".2.json").write_text("[]")],
+)  # fmt: skip
+def test_nothing_is_packed_beside_a_damaged_piece(folder, damage):
+    damage(evaluation(1).piece(folder))
+    before = {path: path.read_bytes() for path in (folder / "pieces").iterdir()}
+    with pytest.raises(ValueError, match="is damaged"):
+        pack(folder)
+    assert {path: path.read_bytes() for path in (folder / "pieces").iterdir()} == before
+
+
+@pytest.mark.parametrize("name", ["episodes", "curves"])
+def test_a_damaged_pack_is_named(folder, name):
+    pack(folder)
+    path = folder / "pieces" / f"{name}.parquet"
+    path.write_bytes(path.read_bytes()[:-30])
+    with pytest.raises(ValueError, match=rf"{name}\.parquet is damaged") as caught:
+        read_piece(evaluation(0), folder)
+    assert "\n" not in str(caught.value)
+    path.unlink()
+    if name == "curves":
+        with pytest.raises(ValueError, match=r"curves\.parquet is missing"):
+            evaluation(0).done(folder)
+    else:
+        assert not evaluation(0).done(folder)
+
+
+def test_without_evaluations_there_is_nothing_to_pack(tmp_path):
+    write_rows(One().piece(tmp_path), ROWS)
+    with pytest.raises(ValueError, match="holds no piece of an evaluation"):
+        pack(tmp_path)
+    assert len(packed(tmp_path / "pieces")) == 0 and One().done(tmp_path)
+
+
+# Pieces of rows
 
 
 def test_rows_come_back_to_the_last_digit(tmp_path):

@@ -266,6 +266,22 @@ def test_a_damaged_piece_is_named(made, tmp_path, monkeypatch, capsys):
     assert not (tmp_path / "table1.csv").exists()
 
 
+def test_figures_are_drawn_from_packed_pieces(made, tmp_path, monkeypatch, capsys):
+    shutil.copytree(made / "pieces", tmp_path / "pieces")
+    shutil.copy(made / "manifest.json", tmp_path)
+    words = ("--preset", "tiny", "--out", tmp_path)
+    code, _, err = rapo(monkeypatch, capsys, "reproduce", "pack", *words)
+    assert code in (0, None), err
+    assert len(list((tmp_path / "pieces").iterdir())) == 2
+    code, _, err = rapo(monkeypatch, capsys, "reproduce", "figures", *words)
+    assert code in (0, None), err
+    for name in ("table1.csv", "episodes.csv", "claims.csv", "summary.md"):
+        assert (tmp_path / name).read_bytes() == (made / name).read_bytes(), name
+    code, _, err = rapo(monkeypatch, capsys, "reproduce", "pack", "--out", tmp_path / "none")
+    assert code == 2 and f"{tmp_path / 'none'} holds no pieces" in err
+    assert not (tmp_path / "none").exists()
+
+
 @pytest.mark.parametrize(
     "text",
     ["{", "[]", "{}", '{"config": []}', '{"config": 3}', '{"config": {}, "also_made_with": 3}'],

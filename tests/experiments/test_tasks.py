@@ -15,8 +15,9 @@ from rapo.agents.train_config import TrainConfig
 from rapo.cascade.setting import Setting
 from rapo.experiments import tasks as module
 from rapo.experiments.piece_content import curves_of
+from rapo.experiments.piece_folder import read_content
 from rapo.experiments.piece_reader import read_piece
-from rapo.experiments.pieces import read_content, write_piece
+from rapo.experiments.pieces import write_piece
 from rapo.experiments.task import digest
 from rapo.experiments.tasks import Constant, Evaluate, Greedy, Guard, Train
 from rapo.rsd.result import TRACES, RSDResult

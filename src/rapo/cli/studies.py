@@ -40,7 +40,8 @@ def reproduce(
         typer.Argument(
             help="table1, learning, literal, table-a1, sizes, tradeoff, ablations, mechanism, "
             "motivation (several with commas), all of these; seeds; figures to draw again from "
-            "what is there; or networks or consistency, which stand alone."
+            "what is there, pack to keep its pieces in two files; or networks or consistency, "
+            "which stand alone."
         ),
     ] = "all",
     preset: Annotated[
@@ -66,7 +67,7 @@ def reproduce(
     ] = None,
 ) -> None:
     """Run the paper's experiments and put its numbers beside ours; or RAPO on real networks."""
-    if reading is not None and what in ("networks", "consistency", "figures"):
+    if reading is not None and what in ("networks", "consistency", "figures", "pack"):
         raise ValueError(f"{what} does not take --reading, got {reading}")
     folder = preset
     if what in ("networks", "consistency"):

@@ -12,7 +12,8 @@ import numpy as np
 import pandas as pd
 
 from rapo.agents.methods import method_named
-from rapo.experiments.pieces import existing, need_pyarrow, read_content
+from rapo.experiments.piece_folder import existing, read_content
+from rapo.experiments.pieces import need_pyarrow
 from rapo.experiments.tasks import Evaluate
 
 METRICS = ("RAG", "AUC_R", "SM_R", "ReplayReturn")
@@ -40,7 +41,7 @@ def read_piece(task: Evaluate, root: Path) -> Piece:
     if path.suffix != ".json":
         need_pyarrow()  # its lack is no damage
     try:
-        content = read_content(path)
+        content = read_content(task.piece(root))
         _check(content, task)
         frame = pd.DataFrame(content["episodes"])
         curves = {name: np.array(values, float) for name, values in content["curves"].items()}

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,8 @@ SUFFIXES = (".parquet", ".json")
 """Of a piece, the present one first."""
 PARTS = {"episodes": 6, "curves": 5}
 """Parts that hold series, and the digits that are kept of their numbers."""
+SERIES = ("part", "name", "whole", "values")
+"""Columns of a piece of series."""
 _META = b"piece"
 _ELEMENT = "values.list.element"
 
@@ -35,12 +37,6 @@ def need_pyarrow() -> None:
         ) from error
 
 
-def existing(path: Path) -> Path:
-    """Where a piece is: at `path`, or beside it in the older format; `path` if at neither."""
-    found = (path.with_suffix(suffix) for suffix in SUFFIXES)
-    return next((p for p in found if p.exists()), path)
-
-
 def write_piece(path: Path, content: Mapping[str, Any]) -> None:
     """Write a piece; a kill leaves a whole one or none.
 
@@ -48,26 +44,52 @@ def write_piece(path: Path, content: Mapping[str, Any]) -> None:
         path: of the Parquet file.
         content: JSON values, but for `episodes` and `curves`: series (numbers or None) by name.
     """
+    rows = [row for part in PARTS for row in series_rows(content, part)]
+    rest = {name: value for name, value in content.items() if name not in PARTS}
+    write_series(path, {name: [row[name] for row in rows] for name in SERIES}, rest)
+
+
+def series_rows(content: Mapping[str, Any], part: str) -> Iterator[dict[str, Any]]:
+    """Each series of a part: `part`, `name`, and its numbers in `whole` or `values`."""
+    for name, series in content[part].items():
+        array = np.asarray(series)
+        whole = array.dtype.kind in "iu"
+        yield {
+            "part": part,
+            "name": name,
+            "whole": array.tolist() if whole else None,
+            "values": None if whole else _kept(series, part),
+        }
+
+
+def series_of(row: Mapping[str, Any], part: str) -> list[float]:
+    """The numbers of a row of `series_rows`, with the digits of the part."""
+    if row["whole"] is not None:
+        return list(row["whole"])
+    values: list[float] = rounded(np.array(row["values"], float), PARTS[part]).tolist()
+    return values
+
+
+def write_series(
+    path: Path, columns: Mapping[str, Any], rest: Mapping[str, Any], words: Sequence[str] = ()
+) -> None:
+    """Write columns of series: words, then `whole` and `values`; columns of `words` that repeat."""
     need_pyarrow()
     import pyarrow as pa
 
-    rows: dict[str, list[Any]] = {"part": [], "name": [], "whole": [], "values": []}
-    for part in PARTS:
-        for name, series in content[part].items():
-            array = np.asarray(series)
-            whole = array.dtype.kind in "iu"
-            rows["part"].append(part)
-            rows["name"].append(name)
-            rows["whole"].append(array.tolist() if whole else None)
-            rows["values"].append(None if whole else _kept(series, part))
-    kinds = (pa.string(), pa.string(), pa.list_(pa.int64()), pa.list_(pa.float32()))
-    rest = {name: value for name, value in content.items() if name not in PARTS}
-    schema = pa.schema(zip(rows, kinds, strict=True))
-    table = pa.table(rows, schema=schema)
-    _write(path, table, rest, column_encoding={_ELEMENT: "BYTE_STREAM_SPLIT"})
+    kinds = {"whole": pa.list_(pa.int64()), "values": pa.list_(pa.float32())}
+    schema = pa.schema([(name, kinds.get(name, pa.string())) for name in columns])
+    table = pa.table(dict(columns), schema=schema)
+    write_table(
+        path,
+        table,
+        rest,
+        column_encoding={_ELEMENT: "BYTE_STREAM_SPLIT"},
+        use_dictionary=list(words) or False,
+    )
 
 
-def _write(path: Path, table: Any, rest: Mapping[str, Any], **options: Any) -> None:
+def write_table(path: Path, table: Any, rest: Mapping[str, Any], **options: Any) -> None:
     """A table with JSON in its metadata; a kill leaves a whole file or none."""
     from pyarrow import parquet
 
@@ -77,10 +99,9 @@ def _write(path: Path, table: Any, rest: Mapping[str, Any], **options: Any) -> N
         table.schema,
         compression="zstd",
         compression_level=19,
-        use_dictionary=False,
         write_statistics=False,
         store_schema=False,
-        **options,
+        **{"use_dictionary": False, **options},
     ) as writer:
         writer.write_table(table)
         writer.add_key_value_metadata({_META: json.dumps(rest)})
@@ -90,7 +111,7 @@ def _write(path: Path, table: Any, rest: Mapping[str, Any], **options: Any) -> N
     part_file.replace(path)
 
 
-def _read(path: Path) -> tuple[Any, dict[str, Any]]:
+def read_table(path: Path) -> tuple[Any, dict[str, Any]]:
     """Table and metadata of a piece."""
     need_pyarrow()
     import pyarrow as pa
@@ -104,22 +125,19 @@ def _read(path: Path) -> tuple[Any, dict[str, Any]]:
         raise ValueError(f"not a piece: {error}") from error
 
 
-def read_content(path: Path) -> Any:
-    """What a piece of either format holds, numbers with their six or five digits.
+def read_file(path: Path) -> Any:
+    """What a piece in a file of its own holds, numbers with their six or five digits.
 
     Raises:
         ValueError: it cannot be read.
     """
     if path.suffix == ".json":
         return json.loads(path.read_text(encoding="utf-8"))
-    table, content = _read(path)
+    table, content = read_table(path)
     try:
         content |= {part: {} for part in PARTS}
         for row in table.to_pylist():
-            series = row["whole"]
-            if series is None:
-                series = rounded(np.array(row["values"], float), PARTS[row["part"]]).tolist()
-            content[row["part"]][row["name"]] = series
+            content[row["part"]][row["name"]] = series_of(row, row["part"])
     except (KeyError, TypeError) as error:
         raise ValueError(f"not a piece: {error}") from error
     return content
@@ -159,7 +177,7 @@ def write_rows(path: Path, content: Mapping[str, Any]) -> None:
     types = (pa.string(), pa.list_(pa.int64()), pa.list_(pa.float64()))
     rest = {name: value for name, value in content.items() if name != "rows"}
     rest |= {"order": list(series), "words": words}
-    _write(path, pa.table(lines, schema=pa.schema(zip(lines, types, strict=True))), rest)
+    write_table(path, pa.table(lines, schema=pa.schema(zip(lines, types, strict=True))), rest)
 
 
 def read_rows(path: Path) -> dict[str, Any]:
@@ -171,7 +189,7 @@ def read_rows(path: Path) -> dict[str, Any]:
     if path.suffix == ".json":
         found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
         return found
-    table, content = _read(path)
+    table, content = read_table(path)
     try:
         order, series = content.pop("order"), content.pop("words")
         for line in table.to_pylist():

@@ -20,6 +20,7 @@ from rapo.cascade.setting import Setting
 from rapo.core.version import VERSION
 from rapo.experiments.cost import hours
 from rapo.experiments.page import write_page
+from rapo.experiments.piece_folder import PACKED, pack
 from rapo.experiments.pieces import need_pyarrow
 from rapo.experiments.presets import Preset, preset_named
 from rapo.experiments.printed import print_sections
@@ -72,11 +73,12 @@ def chosen_studies(what: str) -> list[str]:
         return list(STUDIES)
     words = [word.strip() for word in what.split(",")]
     for word in words:
-        if word in ("all", "figures"):
+        if word in ("all", "figures", "pack"):
             raise ValueError(f"{word} stands alone, got {what!r}")
         if word not in STUDIES:
             raise ValueError(
-                f"no study is called {word!r}; known are {', '.join(STUDIES)}, figures and all"
+                f"no study is called {word!r}; known are {', '.join(STUDIES)}, figures, pack and "
+                "all"
             )
     return [name for name in STUDIES if name in words]
 
@@ -310,7 +312,21 @@ def reproduce_from_words(
     console = Console()
     name = preset_named(preset).name + (f"-{reading}" if reading else "")
     folder = Path("results") / name if out is None else out
+    if what == "pack":
+        pack_from_words(folder, console)
+        return
     sections = reproduce(
         what, preset, folder, engine=engine, jobs=jobs, reading=reading, console=console
     )
     print_sections(console, sections, folder)
+
+
+def pack_from_words(out: Path, console: Console) -> None:
+    """`rapo reproduce pack`: the pieces of a folder of results in two files."""
+    if not (out / "pieces").is_dir():
+        raise ValueError(f"{out} holds no pieces; give the folder of a run with --out")
+    with locked(out):
+        fresh, count = pack(out)
+    files = " and ".join(PACKED.values())
+    told = f"packed {fresh} pieces" if fresh else "nothing to pack"
+    console.print(f"{told}; {out / 'pieces'} holds {count} in {files}", highlight=False)

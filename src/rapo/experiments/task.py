@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from rapo.cascade.setting import BEFORE
-from rapo.experiments.pieces import existing, read_rows
+from rapo.experiments.piece_folder import existing
+from rapo.experiments.pieces import read_rows
 
 Tell = Callable[[float], None]
 """Called by a running task with the share that is done."""

@@ -26,7 +26,8 @@ from rapo.experiments.evaluation import shielded
 from rapo.experiments.greedy import GreedyPolicy
 from rapo.experiments.noisy_reports import NoisyReportsEnv
 from rapo.experiments.piece_content import curves_of, episodes_of, shield_of, training_of
-from rapo.experiments.pieces import existing, write_piece
+from rapo.experiments.piece_folder import existing
+from rapo.experiments.pieces import write_piece
 from rapo.experiments.rsd_command import ConstantPolicy
 from rapo.experiments.shields import make_shield
 from rapo.experiments.task import Task, Tell, digest, without_additions

@@ -6,7 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from rapo.experiments.pieces import existing, read_rows, write_rows
+from rapo.experiments.piece_folder import existing
+from rapo.experiments.pieces import read_rows, write_rows
 
 _OF_RUN = ("kernel", "action")
 """What a run has once; all else it has for every episode."""
