@@ -181,12 +181,12 @@ def folder(tmp_path):
     return tmp_path
 
 
-def test_packed_pieces_are_read_as_before_from_two_files(folder):
+def test_packed_pieces_are_read_as_before_from_one_file(folder):
     keys = (evaluation(0).key, evaluation(1).key, "local-0.5-old")
     paths = [folder / "pieces" / f"{key}.parquet" for key in keys]
     before = [plain(read_content(path)) for path in paths[:2]]
     assert pack(folder) == (3, 3)
-    names = {"episodes.parquet", "curves.parquet", "a-1.parquet"}
+    names = {"packed.parquet", "a-1.parquet"}
     assert {path.name for path in (folder / "pieces").iterdir()} == names
     assert [plain(read_content(path)) for path in paths[:2]] == before
     assert before[0] != before[1]
@@ -197,7 +197,8 @@ def test_packed_pieces_are_read_as_before_from_two_files(folder):
     assert old["episodes"]["seed"] == expected["episodes"]["seed"].tolist()
     for name in ("RAG", "more3"):
         assert old["episodes"][name] == [float(f"{v:.6g}") for v in expected["episodes"][name]]
-    assert np.allclose(old["curves"]["curve3"], expected["curves"]["curve3"], rtol=5e-5, atol=0)
+    six = [float(f"{v:.6g}") for v in expected["curves"]["curve3"]]  # as version 0.1 wrote them
+    assert old["curves"]["curve3"] == six
     assert evaluation(1).done(folder) and not evaluation(2).done(folder)
     assert read_piece(evaluation(1), folder).content["training"] == {"steps": 1}
     assert One().read(folder) == ROWS
@@ -225,10 +226,21 @@ def test_of_two_formats_the_present_one_is_packed_and_both_are_gone(folder):
     assert not path.with_suffix(".json").exists()
 
 
+def unequal(path):
+    told = read_content(path)
+    told["episodes"]["RAG"].append(1.0)
+    write_piece(path, told)
+
+
 @pytest.mark.parametrize(
     "damage",
-    [lambda path: path.write_bytes(path.read_bytes()[:100]), no_metadata, lambda path: path.rename(
-        path.with_stem("other")), lambda path: path.with_suffix(".2.json").write_text("[]")],
+    [
+        lambda path: path.write_bytes(path.read_bytes()[:100]),
+        lambda path: path.rename(path.with_stem("other")),
+        lambda path: path.with_suffix(".2.json").write_text('{"episodes": []}'),
+        lambda path: path.with_suffix(".2.json").write_text("{"),
+        no_metadata, lacking, unequal,
+    ],
 )  # fmt: skip
 def test_nothing_is_packed_beside_a_damaged_piece(folder, damage):
     damage(evaluation(1).piece(folder))
@@ -238,20 +250,81 @@ def test_nothing_is_packed_beside_a_damaged_piece(folder, damage):
     assert {path: path.read_bytes() for path in (folder / "pieces").iterdir()} == before
 
 
-@pytest.mark.parametrize("name", ["episodes", "curves"])
-def test_a_damaged_pack_is_named(folder, name):
+@pytest.mark.parametrize("text", ["[]", '{"runs": []}', '{"rows": [1]}'])
+def test_other_files_stay_where_they_are(folder, text):
+    (folder / "pieces" / "notes.json").write_text(text)
+    assert pack(folder) == (3, 3)
+    assert (folder / "pieces" / "notes.json").read_text() == text
+
+
+@pytest.mark.parametrize("when", ["written", "removed"])
+def test_a_pack_that_is_cut_leaves_every_piece_as_it_was(folder, monkeypatch, when):
+    path = evaluation(0).piece(folder)
+    path.with_suffix(".json").write_text("{}")  # of an earlier version: the other one is over it
     pack(folder)
-    path = folder / "pieces" / f"{name}.parquet"
-    path.write_bytes(path.read_bytes()[:-30])
-    with pytest.raises(ValueError, match=rf"{name}\.parquet is damaged") as caught:
-        read_piece(evaluation(0), folder)
-    assert "\n" not in str(caught.value)
+    told = read_content(path)
+    told["episodes"]["RAG"] = [0.5] * 20
+    write_piece(path, told)
+    path.with_suffix(".json").write_text("{}")
+    paths = [evaluation(seed).piece(folder) for seed in (0, 1)]
+    before = [plain(read_content(path)) for path in paths]
+
+    def cut(self, *words, **options):
+        if when == "written" or removed:
+            raise KeyboardInterrupt
+        removed.append(self)
+        unlink(self)
+
+    removed, unlink = [], type(path).unlink
+    name = "replace" if when == "written" else "unlink"
+    monkeypatch.setattr(type(path), name, cut)
+    with pytest.raises(KeyboardInterrupt):
+        pack(folder)
+    monkeypatch.undo()
+    assert [plain(read_content(path)) for path in paths] == before
+    assert pack(folder)[1] == 3 and [plain(read_content(path)) for path in paths] == before
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda path: path.write_bytes(path.read_bytes()[:-30]),
+        lambda path: path.write_bytes(path.read_bytes()[:900] + b"x" + path.read_bytes()[901:]),
+        other_table, no_metadata, lambda path: path.write_bytes(b""),
+    ],
+)  # fmt: skip
+def test_a_damaged_pack_is_named(folder, damage):
+    pack(folder)
+    path = folder / "pieces" / "packed.parquet"
+    damage(path)
+    for call in (lambda: read_piece(evaluation(0), folder), lambda: pack(folder)):
+        with pytest.raises(ValueError, match=r"packed\.parquet is damaged") as caught:
+            call()
+        assert "\n" not in str(caught.value) and "where it was kept" in str(caught.value)
     path.unlink()
-    if name == "curves":
-        with pytest.raises(ValueError, match=r"curves\.parquet is missing"):
-            evaluation(0).done(folder)
-    else:
-        assert not evaluation(0).done(folder)
+    assert not evaluation(0).done(folder)
+
+
+def test_rows_of_a_packed_piece_stand_together(folder):
+    from pyarrow import parquet
+
+    pack(folder)
+    path = folder / "pieces" / "packed.parquet"
+    table = parquet.read_table(path)
+    mixed = np.random.default_rng(0).permutation(len(table))
+    parquet.write_table(table.take(mixed), path)
+    with pytest.raises(ValueError, match="do not stand together"):
+        read_piece(evaluation(0), folder)
+
+
+def test_a_packed_piece_that_tables_cannot_use_is_named_by_its_key(folder):
+    key = evaluation(0).key
+    told = content() | {"key": key, "training": {"seconds": "long"}}
+    write_piece(evaluation(0).piece(folder), told)
+    pack(folder)
+    with pytest.raises(ValueError, match=rf"{key} in .*packed\.parquet is damaged .seconds"):
+        read_piece(evaluation(0), folder)
+    assert len(read_piece(evaluation(1), folder).frame) == 20
 
 
 def test_without_evaluations_there_is_nothing_to_pack(tmp_path):

@@ -272,11 +272,13 @@ def test_figures_are_drawn_from_packed_pieces(made, tmp_path, monkeypatch, capsy
     words = ("--preset", "tiny", "--out", tmp_path)
     code, _, err = rapo(monkeypatch, capsys, "reproduce", "pack", *words)
     assert code in (0, None), err
-    assert len(list((tmp_path / "pieces").iterdir())) == 2
+    assert [path.name for path in (tmp_path / "pieces").iterdir()] == ["packed.parquet"]
     code, _, err = rapo(monkeypatch, capsys, "reproduce", "figures", *words)
     assert code in (0, None), err
     for name in ("table1.csv", "episodes.csv", "claims.csv", "summary.md"):
         assert (tmp_path / name).read_bytes() == (made / name).read_bytes(), name
+    code, _, err = rapo(monkeypatch, capsys, "reproduce", "pack", "--engine", "none", *words)
+    assert code == 2 and "none" in err
     code, _, err = rapo(monkeypatch, capsys, "reproduce", "pack", "--out", tmp_path / "none")
     assert code == 2 and f"{tmp_path / 'none'} holds no pieces" in err
     assert not (tmp_path / "none").exists()

@@ -40,7 +40,7 @@ def reproduce(
         typer.Argument(
             help="table1, learning, literal, table-a1, sizes, tradeoff, ablations, mechanism, "
             "motivation (several with commas), all of these; seeds; figures to draw again from "
-            "what is there, pack to keep its pieces in two files; or networks or consistency, "
+            "what is there, pack to keep its pieces in one file; or networks or consistency, "
             "which stand alone."
         ),
     ] = "all",

@@ -9,7 +9,7 @@ Its files, in the order in which data flows:
   a result depends on
 - pool, schedule, ray_engine: one way to run them: calls side by side, tasks in the order of
   their needs, processes or Ray
-- pieces, piece_folder, piece_content, piece_reader: a Parquet file per result, or all in two:
+- pieces, piece_folder, piece_content, piece_reader: a Parquet file per result, or one for all:
   written, found and packed, made of a result, checked and read
 - presets, paper, reproduce, page: sizes, the paper's numbers, `rapo reproduce`, the report
 - studies/: a folder per table or figure: plan, analysis, claims, figures; shared: section,

@@ -1,17 +1,18 @@
-"""Where the pieces of a results folder are: each in a file of its own, or all packed into two.
+"""Where the pieces of a results folder are: each in a file of its own, or all packed into one.
 
 A run writes files, so that a cut one keeps what is finished. `pack` puts the pieces of evaluations
-into a row per series of numbers: a thousand files become `episodes.parquet` and `curves.parquet`.
+into one table with a row per series of numbers; what is no series is in its metadata, by key.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 from rapo.experiments.pieces import (
+    METRICS,
     PARTS,
     SERIES,
     SUFFIXES,
@@ -23,8 +24,13 @@ from rapo.experiments.pieces import (
     write_series,
 )
 
-PACKED = {part: f"{part}.parquet" for part in PARTS}
-"""File of each part, in the folder of the pieces."""
+PACK = "packed.parquet"
+"""Name of the file, in the folder of the pieces."""
+PACK_REMEDY = "take the file from where it was kept, or remove it and run again"
+
+
+class DamagedPackError(ValueError):
+    """A pack cannot be read."""
 
 
 def existing(path: Path) -> Path:
@@ -32,7 +38,7 @@ def existing(path: Path) -> Path:
     files = (path.with_suffix(suffix) for suffix in SUFFIXES)
     found = next((p for p in files if p.exists()), None)
     if found is None and path.stem in packed(path.parent):
-        return path.parent / PACKED["episodes"]
+        return path.parent / PACK
     return found or path
 
 
@@ -46,88 +52,86 @@ def read_content(path: Path) -> Any:
         ValueError: it cannot be read.
     """
     place = existing(path)
-    if place == path.parent / PACKED["episodes"]:
+    if place == path.parent / PACK:
         return packed(path.parent)[path.stem]
     return read_file(place)
 
 
 class Pack(Mapping[str, Any]):
-    """Contents of packed pieces by key; numbers are read when the first one is asked for.
+    """Contents of packed pieces by key.
 
     Args:
-        folder: of the pieces.
+        path: of the file.
+
+    Raises:
+        DamagedPackError: it cannot be read.
     """
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self._rest: dict[str, Any] = self._read("episodes")[1]
+    def __init__(self, path: Path) -> None:
+        try:
+            self._table, self._pieces = read_table(path)
+            if tuple(self._table.column_names) != ("key", *SERIES):
+                raise ValueError(f"its columns are {', '.join(self._table.column_names)}")
+            self._places = _places(self._table)
+        except (OSError, ValueError) as error:
+            raise DamagedPackError(f"{path} is damaged ({error}); {PACK_REMEDY}") from error
 
     def __getitem__(self, key: str) -> Any:
-        content = dict(self._rest[key])
-        for part, (table, places) in self._series.items():
-            start, stop = places.get(key, (0, 0))
-            rows = table.slice(start, stop - start).to_pylist()
-            content[part] = {row["name"]: series_of(row, part) for row in rows}
+        content = dict(self._pieces[key])
+        for part, digits in {**PARTS, **content.get("digits", {})}.items():
+            start, stop = self._places.get((part, key), (0, 0))
+            rows = self._table.slice(start, stop - start).to_pylist()
+            content[part] = {row["name"]: series_of(row, digits) for row in rows}
         return content
 
     def __contains__(self, key: object) -> bool:
-        return key in self._rest
+        return key in self._pieces
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._rest)
+        return iter(self._pieces)
 
     def __len__(self) -> int:
-        return len(self._rest)
+        return len(self._pieces)
 
-    @cached_property
-    def _series(self) -> dict[str, tuple[Any, dict[str, tuple[int, int]]]]:
-        """By part: its table, and first and last row but one of each key."""
-        found = {}
-        for part in PARTS:
-            table, _ = self._read(part)
-            places: dict[str, tuple[int, int]] = {}
-            for row, key in enumerate(table["key"].to_pylist()):
-                places[key] = (places.get(key, (row, row))[0], row + 1)
-            found[part] = (table, places)
-        return found
 
-    def _read(self, part: str) -> tuple[Any, dict[str, Any]]:
-        path = self.folder / PACKED[part]
-        try:
-            table, rest = read_table(path)
-            if table.column_names != ["key", *SERIES[1:]]:
-                raise ValueError(f"its columns are {', '.join(table.column_names)}")
-        except (OSError, ValueError) as error:
-            raise ValueError(
-                f"{path} is damaged ({error}); take it from where it was kept, or remove it and "
-                "run again"
-            ) from error
-        return table, rest
+def _places(table: Any) -> dict[tuple[str, str], tuple[int, int]]:
+    """First row of each part of a piece, by part and key, and the row after its last."""
+    found: dict[tuple[str, str], tuple[int, int]] = {}
+    parts, keys = (table[name].to_pylist() for name in ("part", "key"))
+    for row, place in enumerate(zip(parts, keys, strict=True)):
+        first, after = found.get(place, (row, row))
+        if after != row:
+            raise ValueError(f"rows of {place[1]} do not stand together")
+        found[place] = (first, row + 1)
+    return found
 
 
 def packed(folder: Path) -> Mapping[str, Any]:
-    """Contents by key of what is packed in a folder of pieces; empty if nothing is."""
+    """Contents by key of what is packed in a folder of pieces; empty if nothing is.
+
+    Raises:
+        DamagedPackError: it cannot be read.
+    """
+    path = folder / PACK
     try:
-        stamps = [(folder / name).stat() for name in PACKED.values()]
-    except FileNotFoundError as error:
-        if (folder / PACKED["episodes"]).exists():
-            raise ValueError(f"{error.filename} is missing beside {PACKED['episodes']}") from error
+        stamp = path.stat()
+    except FileNotFoundError:
         return {}
     need_pyarrow()
-    return _opened(folder, *((stamp.st_mtime_ns, stamp.st_size) for stamp in stamps))
+    return _opened(path, stamp.st_mtime_ns, stamp.st_size)
 
 
 @lru_cache(maxsize=4)
-def _opened(folder: Path, *stamps: tuple[int, int]) -> Pack:
-    """The pack of a folder, once for each state of its files."""
-    return Pack(folder)
+def _opened(path: Path, modified: int, size: int) -> Pack:
+    """A pack, once for each state of its file."""
+    return Pack(path)
 
 
 def pack(root: Path) -> tuple[int, int]:
-    """Put the pieces of evaluations into the two files of a folder of results.
+    """Put the pieces of evaluations of a folder of results into one file.
 
-    Pieces in files of their own are over those that were packed before, and are removed once both
-    files are whole. Pieces of rows stay as they are: there are few.
+    Pieces in files of their own are over those that were packed before, and are removed once that
+    is whole. Pieces of rows stay as they are: there are few.
 
     Args:
         root: folder of the results.
@@ -143,46 +147,63 @@ def pack(root: Path) -> tuple[int, int]:
     files: dict[str, list[Path]] = {}
     for suffix in SUFFIXES:
         for path in sorted(folder.glob(f"*{suffix}")):
-            if path.name not in PACKED.values():
+            if path.name != PACK:
                 files.setdefault(path.stem, []).append(path)
     for key, (path, *_) in list(files.items()):
-        content = _series_content(path)
+        content = _content_of(path)
         if content is None:
             del files[key]
         else:
             contents[key] = content
     if not contents:
-        raise ValueError(f"{folder} holds no piece of an evaluation")
+        raise ValueError(
+            f"{folder} holds no piece of an evaluation; what rapo reproduce makes of the paper's "
+            "studies can be packed, other results are few files"
+        )
     if files:
         _write_pack(folder, contents)
-        for path in (path for paths in files.values() for path in paths):
-            path.unlink()
+        for paths in files.values():
+            for path in reversed(paths):  # the present format last: it is over the older one
+                path.unlink()
     return len(files), len(contents)
 
 
-def _series_content(path: Path) -> dict[str, Any] | None:
-    """What a file holds; none if that is a piece of rows."""
+def _content_of(path: Path) -> dict[str, Any] | None:
+    """What a file holds, checked; none if it is no piece of an evaluation."""
     try:
         if path.suffix != ".json" and "part" not in read_table(path)[0].column_names:
             return None
         content: dict[str, Any] = read_file(path)
-        if path.suffix == ".json" and "rows" in content:
+        if not isinstance(content, dict) or "episodes" not in content:
             return None
-        if content["key"] != path.stem or not all(part in content for part in PARTS):
+        if content["key"] != path.stem:
             raise ValueError(f"not a piece of {path.stem}")
-    except (OSError, ValueError, KeyError, TypeError) as error:
+        lacking = [name for name in METRICS if name not in content["episodes"]]
+        if lacking:
+            raise ValueError(f"no column {lacking[0]}")
+        if len({len(series) for series in content["episodes"].values()}) != 1:
+            raise ValueError("columns of different lengths")
+        if path.suffix == ".json":  # its curves have more digits than those of today
+            content["digits"] = dict.fromkeys(PARTS, max(PARTS.values()))
+        for part in PARTS:
+            list(_rows(content, part))
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, OverflowError) as error:
         raise ValueError(f"{path} is damaged ({error}); remove it and run again") from error
     return content
 
 
+def _rows(content: Mapping[str, Any], part: str) -> Iterator[dict[str, Any]]:
+    return series_rows(content, part, content.get("digits", {}).get(part))
+
+
 def _write_pack(folder: Path, contents: Mapping[str, Mapping[str, Any]]) -> None:
-    """Both files; that of the episodes, which says what there is, comes last."""
-    rest = {
+    """One part after the other, so that like numbers are neighbours."""
+    keys = sorted(contents)
+    rows = [{"key": key, **row} for part in PARTS for key in keys
+            for row in _rows(contents[key], part)]  # fmt: skip
+    columns = {name: [row[name] for row in rows] for name in ("key", *SERIES)}
+    plain = {
         key: {name: value for name, value in contents[key].items() if name not in PARTS}
-        for key in sorted(contents)
+        for key in keys
     }
-    for part in reversed(PARTS):
-        rows = [{"key": key, **row} for key in rest for row in series_rows(contents[key], part)]
-        columns = {name: [row[name] for row in rows] for name in ("key", *SERIES[1:])}
-        told = rest if part == "episodes" else {}
-        write_series(folder / PACKED[part], columns, told, words=("key", "name"))
+    write_series(folder / PACK, columns, plain, words=("key", "part", "name"))

@@ -12,12 +12,9 @@ import numpy as np
 import pandas as pd
 
 from rapo.agents.methods import method_named
-from rapo.experiments.piece_folder import existing, read_content
-from rapo.experiments.pieces import need_pyarrow
+from rapo.experiments.piece_folder import PACK_REMEDY, DamagedPackError, existing, read_content
+from rapo.experiments.pieces import METRICS, need_pyarrow
 from rapo.experiments.tasks import Evaluate
-
-METRICS = ("RAG", "AUC_R", "SM_R", "ReplayReturn")
-"""Columns that a piece has whoever wrote it."""
 
 
 @dataclass(frozen=True)
@@ -47,8 +44,12 @@ def read_piece(task: Evaluate, root: Path) -> Piece:
         curves = {name: np.array(values, float) for name, values in content["curves"].items()}
         if content.get("key") != task.key or len(frame) != task.episodes:
             raise ValueError(f"not {task.episodes} episodes of {task.key}")
+    except DamagedPackError:
+        raise
     except (OSError, ValueError, TypeError) as error:
-        raise ValueError(f"{path} is damaged ({error}); remove it and run again") from error
+        if path.stem == task.key:
+            raise ValueError(f"{path} is damaged ({error}); remove it and run again") from error
+        raise ValueError(f"{task.key} in {path} is damaged ({error}); {PACK_REMEDY}") from error
     config = task.policy.config
     frame.insert(0, "method", task.name)
     frame.insert(1, "nodes", config.nodes)

@@ -23,6 +23,8 @@ PARTS = {"episodes": 6, "curves": 5}
 """Parts that hold series, and the digits that are kept of their numbers."""
 SERIES = ("part", "name", "whole", "values")
 """Columns of a piece of series."""
+METRICS = ("RAG", "AUC_R", "SM_R", "ReplayReturn")
+"""Series of episodes that a piece has whoever wrote it."""
 _META = b"piece"
 _ELEMENT = "values.list.element"
 
@@ -49,8 +51,16 @@ def write_piece(path: Path, content: Mapping[str, Any]) -> None:
     write_series(path, {name: [row[name] for row in rows] for name in SERIES}, rest)
 
 
-def series_rows(content: Mapping[str, Any], part: str) -> Iterator[dict[str, Any]]:
-    """Each series of a part: `part`, `name`, and its numbers in `whole` or `values`."""
+def series_rows(
+    content: Mapping[str, Any], part: str, digits: int | None = None
+) -> Iterator[dict[str, Any]]:
+    """Each series of a part: `part`, `name`, and its numbers in `whole` or `values`.
+
+    Args:
+        content: of a piece.
+        part: one of `PARTS`.
+        digits: that are kept, at most six; default those of the part.
+    """
     for name, series in content[part].items():
         array = np.asarray(series)
         whole = array.dtype.kind in "iu"
@@ -58,22 +68,22 @@ def series_rows(content: Mapping[str, Any], part: str) -> Iterator[dict[str, Any
             "part": part,
             "name": name,
             "whole": array.tolist() if whole else None,
-            "values": None if whole else _kept(series, part),
+            "values": None if whole else _kept(series, digits or PARTS[part]),
         }
 
 
-def series_of(row: Mapping[str, Any], part: str) -> list[float]:
-    """The numbers of a row of `series_rows`, with the digits of the part."""
+def series_of(row: Mapping[str, Any], digits: int) -> list[float]:
+    """The numbers of a row of `series_rows`, with so many digits."""
     if row["whole"] is not None:
         return list(row["whole"])
-    values: list[float] = rounded(np.array(row["values"], float), PARTS[part]).tolist()
+    values: list[float] = rounded(np.array(row["values"], float), digits).tolist()
     return values
 
 
 def write_series(
     path: Path, columns: Mapping[str, Any], rest: Mapping[str, Any], words: Sequence[str] = ()
 ) -> None:
-    """Write columns of series: words, then `whole` and `values`; columns of `words` that repeat."""
+    """Write columns of series, and of words, of which those of `words` repeat."""
     need_pyarrow()
     import pyarrow as pa
 
@@ -101,6 +111,7 @@ def write_table(path: Path, table: Any, rest: Mapping[str, Any], **options: Any)
         compression_level=19,
         write_statistics=False,
         store_schema=False,
+        write_page_checksum=True,
         **{"use_dictionary": False, **options},
     ) as writer:
         writer.write_table(table)
@@ -118,10 +129,12 @@ def read_table(path: Path) -> tuple[Any, dict[str, Any]]:
     from pyarrow import parquet
 
     try:
-        file = parquet.ParquetFile(BytesIO(path.read_bytes()))
+        file = parquet.ParquetFile(BytesIO(path.read_bytes()), page_checksum_verification=True)
         content: dict[str, Any] = json.loads((file.metadata.metadata or {})[_META])
         return file.read(), content
-    except (pa.ArrowException, KeyError, TypeError) as error:
+    except (pa.ArrowException, OSError, KeyError, TypeError) as error:
+        if isinstance(error, FileNotFoundError):
+            raise
         raise ValueError(f"not a piece: {error}") from error
 
 
@@ -137,16 +150,16 @@ def read_file(path: Path) -> Any:
     try:
         content |= {part: {} for part in PARTS}
         for row in table.to_pylist():
-            content[row["part"]][row["name"]] = series_of(row, row["part"])
+            content[row["part"]][row["name"]] = series_of(row, PARTS[row["part"]])
     except (KeyError, TypeError) as error:
         raise ValueError(f"not a piece: {error}") from error
     return content
 
 
-def _kept(series: Any, part: str) -> npt.NDArray[np.float32]:
-    """Single precision; of curves without the bits that five digits do not need."""
-    values = rounded(np.asarray(series, float), PARTS[part]).astype(np.float32)
-    if part == "curves":
+def _kept(series: Any, digits: int) -> npt.NDArray[np.float32]:
+    """Single precision; without the bits that five digits do not need, if that is what is kept."""
+    values = rounded(np.asarray(series, float), digits).astype(np.float32)
+    if digits < 6:
         bits = values.view(np.uint32)
         short = ((bits + np.uint32(1 << 5)) & np.uint32(0xFFFFFFC0)).view(np.float32)
         values = np.where(np.isfinite(values), short, values)
@@ -233,4 +246,7 @@ def rounded(values: npt.NDArray[np.float64], digits: int) -> npt.NDArray[np.floa
     size[known] = digits - 1 - np.floor(np.log10(np.abs(values[known])))
     up, down = 10.0 ** np.maximum(size, 0), 10.0 ** np.maximum(-size, 0)
     # powers of ten are exact up to 22, so one division gives the nearest number
-    return np.where(known & (size <= 22), np.round(values * up / down) / up * down, values)
+    exact = size <= 22
+    out = np.where(known & exact, np.round(values * up / down) / up * down, values)
+    out[~exact] = [float(f"{value:.{digits}g}") for value in values[~exact]]
+    return out

@@ -20,7 +20,7 @@ from rapo.cascade.setting import Setting
 from rapo.core.version import VERSION
 from rapo.experiments.cost import hours
 from rapo.experiments.page import write_page
-from rapo.experiments.piece_folder import PACKED, pack
+from rapo.experiments.piece_folder import PACK, pack
 from rapo.experiments.pieces import need_pyarrow
 from rapo.experiments.presets import Preset, preset_named
 from rapo.experiments.printed import print_sections
@@ -313,6 +313,7 @@ def reproduce_from_words(
     name = preset_named(preset).name + (f"-{reading}" if reading else "")
     folder = Path("results") / name if out is None else out
     if what == "pack":
+        checked_slots(engine, jobs)
         pack_from_words(folder, console)
         return
     sections = reproduce(
@@ -322,11 +323,10 @@ def reproduce_from_words(
 
 
 def pack_from_words(out: Path, console: Console) -> None:
-    """`rapo reproduce pack`: the pieces of a folder of results in two files."""
+    """`rapo reproduce pack`: the pieces of a folder of results in one file."""
     if not (out / "pieces").is_dir():
         raise ValueError(f"{out} holds no pieces; give the folder of a run with --out")
     with locked(out):
         fresh, count = pack(out)
-    files = " and ".join(PACKED.values())
-    told = f"packed {fresh} pieces" if fresh else "nothing to pack"
-    console.print(f"{told}; {out / 'pieces'} holds {count} in {files}", highlight=False)
+    done = f"packed {fresh} of them" if fresh else "nothing new to pack"
+    console.print(f"{done}; pieces in {out / 'pieces' / PACK}: {count}", highlight=False)

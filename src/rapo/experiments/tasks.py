@@ -2,7 +2,8 @@
 
 A task is a value: its key says everything its result depends on, so results are the same however
 tasks are scheduled, and what is there is not done again. Training leaves its folder under `work/`;
-evaluations leave one small file each under `pieces/`, which is all that tables are made of.
+evaluations leave one small file each under `pieces/`, which is all that tables are made of and
+may be packed into one.
 """
 
 from __future__ import annotations
