@@ -8,8 +8,9 @@ import pytest
 
 from rapo.experiments import cost
 from rapo.experiments.presets import PAPER, PRESETS, QUICK, Preset
-from rapo.experiments.reproduce import chosen_studies, missing_pieces, study
+from rapo.experiments.reproduce import chosen_studies, missing_pieces, study, write_sections
 from rapo.experiments.schedule import needed
+from rapo.experiments.studies.section import Store
 from rapo.experiments.task import without_additions
 from rapo.experiments.tasks import Train
 
@@ -109,3 +110,16 @@ def test_cost_by_hand():
     assert cost.hours([one, one, mlp]) * 3600 == pytest.approx(
         cost.seconds(one) + cost.seconds(mlp)
     )
+
+
+@pytest.mark.skipif(not (RESULTS / "paper" / "pieces").exists(), reason="a source without results")
+@pytest.mark.parametrize(("name", "folder"), [("table1", "paper"), ("mechanism", "paper-compact")])
+def test_committed_tables_are_made_of_the_committed_pieces(tmp_path, name, folder):
+    root = RESULTS / folder
+    preset = Preset.from_dict(json.loads((root / "manifest.json").read_text())["config"])
+    section = study(name).analyse(Store(root, preset))
+    write_sections([replace(section, figures=())], tmp_path)
+    written = [path.name for path in tmp_path.iterdir() if (root / path.name).exists()]
+    assert {"table1.csv", "mechanism.csv"} & set(written)
+    for file in written:
+        assert (tmp_path / file).read_bytes() == (root / file).read_bytes(), file
