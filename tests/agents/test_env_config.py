@@ -13,6 +13,7 @@ from rapo.agents.agent import Agent
 from rapo.agents.checkpoint import load_checkpoint
 from rapo.agents.env_agent import play
 from rapo.agents.env_config import EnvConfig
+from rapo.agents.ppo import TRAINING_SEEDS
 from rapo.agents.train import train
 
 TINY = PPOConfig.for_gymnasium(envs=2, rollout=64, minibatch=32, epochs=2, hidden=8)
@@ -119,6 +120,25 @@ def test_a_run_goes_on_from_its_weights_with_new_episodes(tmp_path, monkeypatch)
     assert ends[0]["updates"] == 6
     assert torch.equal(ends[0]["weights"], ends[1]["weights"])
     assert not torch.equal(ends[0]["weights"], before["weights"])
+
+
+def test_episodes_after_a_resume_were_met_in_no_training():
+    envs, begun = TINY.envs, []
+    for seed in (0, 1, 2):
+        for updates in (0, 1, 2):
+            learner = made(seed=seed).learner()
+            reset = learner.env.reset
+
+            def watched(*, seed, reset=reset):
+                begun.append(seed - TRAINING_SEEDS)
+                return reset(seed=seed)
+
+            learner.env.reset = watched
+            learner.load({**learner.save(), "updates": updates})
+    assert min(begun) == 0 and len(begun) == 9
+    assert np.diff(sorted(begun)).min() >= envs  # the copies' seeds follow one another
+    # and a rollout begins at most as many episodes as it has steps
+    assert begun[1] - begun[0] == begun[2] - begun[1] > 1000 * TINY.rollout
 
 
 def test_new_episodes_begin_at_their_first_step(tmp_path):

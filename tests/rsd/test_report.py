@@ -117,6 +117,13 @@ def test_different_schedules_get_figures_of_their_own(tmp_path):
     assert "Reach (a)" in page.words and "Reach (b)" in page.words
 
 
+def test_results_of_one_graph_have_no_note_about_graphs(small_graph):
+    one = {name: make(small_graph) for name in ("a", "b")}
+    mixed = {"a": make(small_graph), "b": make()}
+    said = [any("different graphs" in note for note in table.notes(r)) for r in (one, mixed)]
+    assert said == [False, True]
+
+
 def test_different_graphs_are_told(tmp_path, small_graph):
     _, page = read(write_report({"a": make(small_graph), "b": make()}, tmp_path / "r.html"))
     note = next(word for word in page.words if "different graphs" in word)
