@@ -6,12 +6,12 @@ BIN := $(VENV)/bin
 export OMP_NUM_THREADS := 1
 export OPENBLAS_NUM_THREADS := 1
 
-.PHONY: demo smoke check test slow lint docs dist format bench mutants chaos clean
+.PHONY: demo smoke check test slow lint docs dist wheels isolated format bench mutants chaos clean
 .DEFAULT_GOAL := test
 
-$(VENV)/.installed: pyproject.toml constraints.txt
+$(VENV)/.installed: $(wildcard packages/*/pyproject.toml) requirements-dev.txt constraints.txt
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[dev]"
+	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -r requirements-dev.txt
 	touch $@
 
 $(VENV)/.bench: $(VENV)/.installed benchmarks/requirements.txt
@@ -47,11 +47,18 @@ lint: $(VENV)/.installed ## style, types and the direction of imports
 docs: $(VENV)/.installed ## the site, built strictly, its notebooks run; it reads without a network: site/index.html
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
-dist: docs ## wheel and source distribution, as an index takes them, and the site in one file: dist/
-	rm -rf dist
-	$(BIN)/python -m build --no-isolation
-	$(BIN)/twine check --strict dist/*
+dist: docs wheels ## the three wheels, as an index takes them, and the site in one file: dist/
 	$(BIN)/python -m zipfile -c dist/rapo-docs.zip site
+
+wheels: $(VENV)/.installed ## the three wheels: dist/
+	rm -rf dist
+	for package in core rl gate; do \
+		$(BIN)/python -m build --no-isolation --wheel --outdir dist packages/$$package || exit 1; \
+	done
+	$(BIN)/twine check --strict dist/*.whl
+
+isolated: wheels ## install each wheel into an empty environment of its own and try it
+	$(BIN)/python tests/fixtures/isolated.py dist
 
 format: $(VENV)/.installed
 	$(BIN)/ruff check --fix .

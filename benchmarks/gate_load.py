@@ -23,7 +23,7 @@ import numpy.typing as npt
 
 from benchmarks.effort import Effort
 from benchmarks.table import Row
-from rapo.gate import Gate, HarmReport
+from rapo_gate import Gate, HarmReport
 
 BATCH, SENDERS, ITEMS = 100, 4, 10_000
 """Reports of a request, connections that send them, reports of a round."""

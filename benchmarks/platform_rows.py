@@ -15,12 +15,12 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
-from rapo.experiments.rsd_command import ConstantPolicy
-from rapo.experiments.suite.domains import DOMAINS
-from rapo.experiments.suite.measure import RATIOS, ratios, sums
-from rapo.experiments.suite.rows import pooled
+from rapo.paper.rsd_command import ConstantPolicy
 from rapo.rsd import evaluate
 from rapo.scars import FullWarning
+from rapo.suite.domains import DOMAINS
+from rapo.suite.measure import RATIOS, ratios, sums
+from rapo.suite.rows import pooled
 
 FOLDER = Path(__file__).resolve().parent.parent / "results" / "platforms"
 HORIZONS = (500, 200, 500)

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rapo.cascade.engine import Cascade
-from rapo.core.params import FieldParams
+from rapo_core.params import FieldParams
 
 
 @dataclass(frozen=True)

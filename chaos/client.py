@@ -12,7 +12,7 @@ import time
 
 import numpy as np
 
-from rapo.gate import Gate, GateConfig, HarmReport, StoreError
+from rapo_gate import Gate, GateConfig, HarmReport, StoreError
 
 STREAMS = 4
 """Clients of one gate: three wait for every answer, the last one only for a flush."""

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 from chaos.client import STREAMS, Client, Pipe
-from rapo.gate import Gate, StoreError
+from rapo_gate import Gate, StoreError
 
 FROZEN = 9.0
 """Seconds that an appender stops with the lock in its hands; the server cuts it off earlier."""

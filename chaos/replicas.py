@@ -17,9 +17,9 @@ from chaos.client import CONFIG
 from chaos.kill import warm_up
 from chaos.replica import Replica, start
 from chaos.server import Server
-from rapo.gate import Gate
-from rapo.gate.postgres import PostgresStore
-from rapo.gate.state import State
+from rapo_gate import Gate
+from rapo_gate.postgres import PostgresStore
+from rapo_gate.state import State
 
 RECOVERY = 10.0
 """Seconds within which both replicas must answer again."""

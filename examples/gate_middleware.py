@@ -14,7 +14,7 @@ import os
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
 
-from rapo.gate.client import AsyncGateClient, GateError
+from rapo_gate.client import AsyncGateClient, GateError
 
 Message = MutableMapping[str, Any]
 App = Callable[

@@ -17,7 +17,7 @@ import gymnasium
 import numpy as np
 
 import rapo
-from rapo.gate import Gate, GateConfig, HarmReport
+from rapo_gate import Gate, GateConfig, HarmReport
 
 USERS = 20
 OTHERS = ["news", "sports", "cats", "music"]

@@ -14,8 +14,8 @@ import zipfile
 from pathlib import Path
 
 import pytest
+from repository import ROOT
 
-ROOT = Path(__file__).parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 RELATIVE = re.compile(r"\]\((?!https://|http://|mailto:|#)[^)]*\)")
 SOMEWHERE = "https://host.example/owner/rapo"

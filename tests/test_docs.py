@@ -2,13 +2,12 @@
 
 import gzip
 import re
-from pathlib import Path
 
 import pytest
+from repository import ROOT
 
 import rapo
 
-ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
 

@@ -2,15 +2,17 @@
 
 import ast
 import re
-from pathlib import Path
 
 import pytest
+from repository import ROOT
 
 import rapo
-from rapo.experiments.demo import run_demo
+import rapo_gate
+from rapo.paper.demo import run_demo
 from rapo.rsd.result import refuse_to_overwrite
 
-SOURCE = Path(rapo.__file__).parent
+PACKAGES = ROOT / "packages"
+SOURCE = PACKAGES / "rl" / "src" / "rapo"
 LONGEST_FILE, LONGEST_FUNCTION = 350, 80
 
 
@@ -52,7 +54,7 @@ def test_every_package_says_what_each_of_its_files_is_for():
 
 
 def test_the_architecture_names_every_package_and_files_that_are_there():
-    drawn = (SOURCE.parents[1] / "docs/architecture.md").read_text().split("```")[1]
+    drawn = (ROOT / "docs/architecture.md").read_text().split("```")[1]
     rows = re.findall(r"^rapo/(\w+) .*?(?:begin: (.*))?$", drawn, re.MULTILINE)
     assert {name for name, _ in rows} == {path.parent.name for path in SOURCE.glob("*/__init__.py")}
     begun = [SOURCE / name / file for name, begin in rows for file in begin.split(", ") if file]
@@ -60,7 +62,7 @@ def test_the_architecture_names_every_package_and_files_that_are_there():
     assert [path for path in begun if not path.is_file()] == []
 
 
-@pytest.mark.parametrize("module", [rapo, rapo.agents, rapo.rsd, rapo.platforms, rapo.gate])
+@pytest.mark.parametrize("module", [rapo, rapo.agents, rapo.rsd, rapo.platforms, rapo_gate])
 def test_public_names_are_visible_and_there(module):
     assert set(module.__all__) <= set(dir(module))
     for name in module.__all__:

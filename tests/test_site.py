@@ -6,12 +6,11 @@ Building it strictly, with its notebooks run, is `make docs`.
 import importlib.util
 import json
 import re
-from pathlib import Path
 
 import pytest
 import yaml
+from repository import ROOT
 
-ROOT = Path(__file__).parent.parent
 NOTEBOOKS = sorted((ROOT / "docs" / "notebooks").glob("*.ipynb"))
 
 
@@ -43,7 +42,11 @@ class Page:
         ),
         ("faq.md", "[x](../README.md#ten-lines)", "[x](index.md#ten-lines)"),
         ("gate/deploy.md", "[`deploy/`](../../deploy)", "`deploy/`"),
-        ("suite.md", "[x](../src/rapo/cli/options.py)", "[x](repo/src/rapo/cli/options.py)"),
+        (
+            "suite.md",
+            "[x](../packages/rl/src/rapo/cli/options.py)",
+            "[x](repo/packages/rl/src/rapo/cli/options.py)",
+        ),
         ("gate/client.md", "[x](../../CHANGELOG.md)", "[x](../repo/CHANGELOG.md)"),
         ("repo/CHANGELOG.md", "[x](docs/suite.md)", "[x](../suite.md)"),
         ("faq.md", "[x](https://a.b/c) [y](#z)", "[x](https://a.b/c) [y](#z)"),

@@ -9,10 +9,10 @@ import pytest
 from rapo.agents.agent import load_agent
 from rapo.cascade.graph import Graph
 from rapo.cascade.setting import Setting
-from rapo.core.params import FieldParams
 from rapo.envs.vector import GraphDiffusionVectorEnv
-from rapo.experiments.evaluation import evaluate_checkpoint
+from rapo.paper.evaluation import evaluate_checkpoint
 from rapo.rsd.result import RSDResult
+from rapo_core.params import FieldParams
 
 OLD = Path(__file__).parent / "fixtures" / "v0.1"
 RETURNS = ("ExposureReturn", "ReplayReturn")

@@ -16,24 +16,29 @@ from tempfile import TemporaryDirectory
 from benchmarks.mutants.sites import Mutant
 
 ROOT = Path(__file__).parents[2]
-FOLDERS = ("core", "cascade", "rsd", "agents", "gate/fold.py", "platforms")
-"""What is mutated, below `src/rapo`."""
 TESTS = {
-    "core": ("tests/core", "tests/test_theory.py", "tests/cascade/test_engine.py"),
-    "cascade": ("tests/cascade", "tests/envs"),
-    "rsd": ("tests/rsd",),
-    "agents": ("tests/agents",),
-    "gate": (
-        "tests/gate/test_fold.py", "tests/gate/test_course.py", "tests/gate/test_bounds.py",
-        "tests/gate/test_histories.py", "tests/gate/test_arrivals.py", "tests/gate/test_waiting.py",
-        "tests/gate/test_storage.py", "tests/gate/test_retention.py",
+    "core/src/rapo_core": (
+        "packages/core/tests",
+        "packages/rl/tests/theory/test_lemmas.py",
+        "packages/rl/tests/cascade/test_engine.py",
     ),
-    "platforms": ("tests/platforms",),
+    "rl/src/rapo/cascade": ("packages/rl/tests/cascade", "packages/rl/tests/envs"),
+    "rl/src/rapo/rsd": ("packages/rl/tests/rsd",),
+    "rl/src/rapo/agents": ("packages/rl/tests/agents",),
+    "gate/src/rapo_gate/fold.py": tuple(
+        f"packages/gate/tests/test_{name}.py"
+        for name in (
+            "fold", "course", "bounds", "histories", "arrivals", "waiting", "storage", "retention",
+        )
+    ),
+    "rl/src/rapo/platforms": ("packages/rl/tests/platforms",),
 }  # fmt: skip
-"""Tests of a folder; the file that is named like the module comes first."""
+"""What is mutated, below `packages`, and the tests that should notice it. The file that is named
+like the module comes first."""
+FOLDERS = tuple(TESTS)
 CPU_SECONDS = 1800
 """After which a mutant that runs for ever is taken as noticed; the processor's time, not ours."""
-_COPIED = ("src", "tests", "pyproject.toml")
+_COPIED = ("packages", "tests", "pyproject.toml")
 _KERNELS = re.compile(rb"^@(?:kernel|lean_kernel|inlined|intrinsic|njit)\b", re.MULTILINE)
 
 
@@ -67,15 +72,16 @@ class Tree:
         shutil.copytree(place, self.folder / place.name, ignore=unwanted)
 
     def tests_of(self, file: str) -> list[list[str]]:
-        """Lists of tests for a module below `src/rapo`, nearest first."""
-        folder, name = file.partition("/")[0], Path(file).stem
-        inner = Path(file).parent.name
+        """Lists of tests for a module below `packages`, nearest first."""
+        folder = next(name for name in TESTS if file.startswith(name))
+        names = {f"test_{Path(file).stem}.py", f"test_{Path(file).parent.name}.py"}
+        tests = self.folder / "packages" / file.partition("/")[0] / "tests"
         near = [
-            str(path)
-            for stem in dict.fromkeys((name, inner))
-            if (path := Path("tests", folder, f"test_{stem}.py")) and (self.folder / path).is_file()
+            path.relative_to(self.folder).as_posix()
+            for path in sorted(tests.rglob("test_*.py"))
+            if path.name in names
         ]
-        return [near, [f"src/rapo/{file}", *TESTS[folder]]] if near else [[*TESTS[folder]]]
+        return [near, [f"packages/{file}", *TESTS[folder]]] if near else [[*TESTS[folder]]]
 
     def judge(self, mutant: Mutant) -> Verdict:
         """Apply a mutant, run its tests, and take it back.
@@ -83,7 +89,7 @@ class Tree:
         A kernel takes in functions and numbers of modules when it is compiled: mutants of files
         with kernels, and of what stands outside functions, begin with none compiled.
         """
-        path = self.folder / "src" / "rapo" / mutant.file
+        path = self.folder / "packages" / mutant.file
         original = path.read_bytes()
         inside = _KERNELS.search(original) is None and mutant.scope != "module"
         verdict = Verdict("survived", "")
@@ -107,7 +113,9 @@ class Tree:
         changes = {
             **dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1"),
             "NUMBA_CACHE_DIR": str(self.kernels if kernels is None else kernels),
-            "PYTHONPATH": os.pathsep.join((str(self.folder / "src"), str(self.folder))),
+            "PYTHONPATH": os.pathsep.join(
+                [*map(str, sorted(self.folder.glob("packages/*/src"))), str(self.folder)]
+            ),
             "PYTHONDONTWRITEBYTECODE": "1",
         }
         with TemporaryDirectory(prefix="mutant-") as temporary:

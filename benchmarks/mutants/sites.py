@@ -29,7 +29,7 @@ class Mutant:
     """One change of one file."""
 
     file: str
-    """Below `src/rapo`."""
+    """Below `packages/rl/src/rapo`."""
     kind: str
     """operator, constant or condition."""
     scope: str

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rapo.core.params import FieldParams
-from rapo.gate.config import GateConfig
-from rapo.gate.shadow_log import Course, History, course
+from rapo_core.params import FieldParams
+from rapo_gate.config import GateConfig
+from rapo_gate.shadow_log import Course, History, course
 
 DAY = 1440
 """Ticks."""

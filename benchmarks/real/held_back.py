@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from rapo.gate import shadow_log
-from rapo.gate.shadow_log import interval, resampled
+from rapo_gate import shadow_log
+from rapo_gate.shadow_log import interval, resampled
 
 __all__ = ["LEVELS", "auc", "held_at", "interval", "resampled"]
 

@@ -19,9 +19,9 @@ import numpy.typing as npt
 
 from benchmarks.real.kuairand import DELAY, GRAINS, HOUR, Grain, Stream
 from benchmarks.real.otc_methods import FLAP, PSI_MIN
-from rapo.core.params import FieldParams
-from rapo.gate.config import GateConfig
-from rapo.gate.shadow_log import History, course
+from rapo_core.params import FieldParams
+from rapo_gate.config import GateConfig
+from rapo_gate.shadow_log import History, course
 
 WEEK = 7 * 24
 """Hours during which reports count towards agreement."""

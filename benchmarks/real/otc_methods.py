@@ -13,10 +13,10 @@ import numpy as np
 import numpy.typing as npt
 
 from benchmarks.real.otc import Ratings
-from rapo.core.jit import kernel
-from rapo.core.params import FieldParams
-from rapo.gate.config import GateConfig
-from rapo.gate.shadow_log import History, course
+from rapo_core.jit import kernel
+from rapo_core.params import FieldParams
+from rapo_gate.config import GateConfig
+from rapo_gate.shadow_log import History, course
 
 Scores = npt.NDArray[np.float64]
 Setting = dict[str, Any]

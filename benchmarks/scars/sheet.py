@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from rapo.core.deformation import conductance
-from rapo.core.fields import step_fields
-from rapo.core.params import FieldParams
 from rapo.scars import ScarField
 from rapo.scars.field import REACH
+from rapo_core.deformation import conductance
+from rapo_core.fields import step_fields
+from rapo_core.params import FieldParams
 
 Array = npt.NDArray[np.floating[Any]]
 

@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from rapo.core.deformation import reweight
 from rapo.scars import FullWarning, KernelField, width_from
+from rapo_core.deformation import reweight
 
 Array = npt.NDArray[np.floating[Any]]
 

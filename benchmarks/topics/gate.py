@@ -18,9 +18,9 @@ import numpy as np
 from benchmarks.effort import Effort
 from benchmarks.table import Row
 from benchmarks.timing import Contestant, interleave
-from rapo.gate import Gate, GateConfig, HarmReport
-from rapo.gate.fold import ROW, UNIT, Fold
-from rapo.gate.state import State
+from rapo_gate import Gate, GateConfig, HarmReport
+from rapo_gate.fold import ROW, UNIT, Fold
+from rapo_gate.state import State
 
 TITLE = "Gate: 500 candidates of 10,000 regions in process; reports by the thousand; the log folded"
 REGIONS, CANDIDATES = 10_000, 500
@@ -237,7 +237,7 @@ def _held(run: Callable[[], object]) -> tuple[float, str]:
 
 def _from_tests(name: str) -> Any:
     """A module of the tests, which are no package."""
-    path = Path(__file__).resolve().parents[2] / "tests" / "gate" / f"{name}.py"
+    path = Path(__file__).resolve().parents[2] / "packages" / "gate" / "tests" / f"{name}.py"
     spec = importlib.util.spec_from_file_location(f"gate_{name}", path)
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)

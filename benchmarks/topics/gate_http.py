@@ -25,8 +25,8 @@ import numpy.typing as npt
 from benchmarks import gate_load
 from benchmarks.effort import Effort
 from benchmarks.table import Row
-from rapo.gate import Gate
-from rapo.gate.service.auth import write_key_file
+from rapo_gate import Gate
+from rapo_gate.service.auth import write_key_file
 
 TITLE = "Gate over HTTP: key checked, decision logged by group commit"
 CANDIDATES, REGIONS = 500, 10_000
@@ -38,7 +38,7 @@ TOGETHER = 8
 _SERVER = """
 import sys, warnings
 warnings.simplefilter("ignore")
-from rapo.gate.service.serve import serve
+from rapo_gate.service.serve import serve
 serve(sys.argv[1], sys.argv[2], port=0)
 """
 

@@ -31,8 +31,8 @@ import numpy as np
 
 from benchmarks.effort import Effort
 from benchmarks.table import Row, missing
-from rapo.gate import Gate
-from rapo.gate.service.auth import write_key_file
+from rapo_gate import Gate
+from rapo_gate.service.auth import write_key_file
 
 TITLE = "Replicas of a gate on PostgreSQL: durable decisions a second"
 REPLICAS = (1, 2, 4)
@@ -47,7 +47,7 @@ GOAL = 1.3
 _SERVER = """
 import sys, warnings
 warnings.simplefilter("ignore")
-from rapo.gate.service.serve import serve
+from rapo_gate.service.serve import serve
 serve(sys.argv[1], sys.argv[2], port=0)
 """
 

@@ -14,8 +14,8 @@ from typing import Any
 
 from benchmarks.effort import Effort
 from benchmarks.table import Row, missing
-from rapo.lab.choice import Place
 from rapo.platforms.registration import PLATFORMS
+from rapo.show.lab.choice import Place
 
 TITLE = "rapo lab: 40 episodes of 500/200/500 steps, P0 beside RAPO, measured in Chromium"
 CHROMIUM = Path("/usr/bin/chromium")
@@ -57,7 +57,7 @@ MOVED_TIMES = 240
 
 def measure(effort: Effort) -> list[Row]:
     """Times of the page, each a median."""
-    weight = sum(len(file.read_bytes()) for file in (files("rapo.lab") / "static").iterdir())
+    weight = sum(len(file.read_bytes()) for file in (files("rapo.show.lab") / "static").iterdir())
     rows = [Row("weight of the page", weight / 1000, "kB", case="page", at_most=WEIGHT)]
     try:
         from playwright.sync_api import sync_playwright
@@ -110,8 +110,8 @@ def _page(browser: Any, place: Place) -> Iterator[Any]:
     """A page of the lab with a film on it."""
     import uvicorn
 
-    from rapo.lab.answers import Desk
-    from rapo.lab.server import Lab
+    from rapo.show.lab.answers import Desk
+    from rapo.show.lab.server import Lab
 
     lab = Lab(Desk(place))
     server = uvicorn.Server(uvicorn.Config(lab.app, port=0, log_level="error", lifespan="off"))

@@ -27,7 +27,7 @@ RESULTS = ROOT / "results" / "mutants"
 
 
 def measure(effort: Effort) -> list[Row]:
-    drawn = sample(ROOT / "src" / "rapo", FOLDERS, COUNT, LEAST, SEED)
+    drawn = sample(ROOT / "packages", FOLDERS, COUNT, LEAST, SEED)
     verdicts = judge_all(drawn, RESULTS / "verdicts.jsonl", effort)
     write(drawn, verdicts)
     return rows(drawn, verdicts, reasons())
@@ -61,7 +61,7 @@ def check_noticers(tree: Tree, names: list[str]) -> None:
     Raises:
         RuntimeError: one of them fails, so that its verdicts mean nothing.
     """
-    tests = sorted({name for name in names if name.startswith(("tests/", "src/"))})
+    tests = sorted({name for name in names if name.startswith("packages/")})
     verdict = tree.run(tests) if tests else Verdict("survived", "")
     if verdict.outcome == "killed":
         raise RuntimeError(f"{verdict.by} fails without a mutant; mend it and delete its verdicts")

@@ -15,7 +15,6 @@ import numpy.typing as npt
 from benchmarks.effort import Effort
 from benchmarks.peers import HOW_TO_INSTALL, installed, rware_step
 from benchmarks.table import Row, missing
-from rapo.experiments.suite.domains import DOMAINS, Domain
 from rapo.platforms import (
     BatchPlatform,
     CandidateReplayEnv,
@@ -26,6 +25,7 @@ from rapo.platforms.vector import platform_of
 from rapo.platforms.warehouse import Warehouse
 from rapo.rsd import evaluate
 from rapo.rsd.policy import as_actor
+from rapo.suite.domains import DOMAINS, Domain
 
 Array = npt.NDArray[Any]
 

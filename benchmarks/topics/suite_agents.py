@@ -22,11 +22,11 @@ from benchmarks.effort import Effort
 from benchmarks.table import Row
 from rapo.agents import PlatformConfig
 from rapo.agents.train import train
-from rapo.experiments.suite.command import run_suite
-from rapo.experiments.suite.domains import DOMAINS, Domain
-from rapo.experiments.suite.measure import CONSTANT, OFF, RAPO
-from rapo.experiments.suite.scorecard import Card
-from rapo.experiments.suite.sizes import Size
+from rapo.suite.command import run_suite
+from rapo.suite.domains import DOMAINS, Domain
+from rapo.suite.measure import CONSTANT, OFF, RAPO
+from rapo.suite.scorecard import Card
+from rapo.suite.sizes import Size
 
 TITLE = "Trained agents in the suite"
 FOLDER = Path("runs/suite_agents")

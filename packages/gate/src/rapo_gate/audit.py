@@ -1,0 +1,329 @@
+"""What a reviewer asks the gate: who reported, what it changed, what an action would change.
+
+Pure functions of a state (and of the log where decisions are needed); they change nothing. All
+answers but what is foreseen are plain values that JSON can hold.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from rapo_gate.bias import bias
+from rapo_gate.chains import (
+    chain,
+    course,
+    explain,
+    region_view,
+    region_views,
+    traces_by_source,
+    waiting_report,
+)
+from rapo_gate.config import GateConfig
+from rapo_gate.fold import Fields
+from rapo_gate.law import can_act, net_rate, params_of, rates_of
+from rapo_gate.ledger import UNIT
+from rapo_gate.state import Report, State
+
+__all__ = [
+    "bias", "chain", "course", "explain", "outcomes", "overview", "queue", "region_view",
+    "reporters", "top_regions",
+]  # fmt: skip
+
+Values = dict[str, Any]
+
+HISTOGRAM = (0.0, 0.05, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0)
+"""Lower ends of the bins of the scar histogram; 0 itself is left out."""
+
+
+def top_regions(state: State, most: int = 50) -> list[Values]:
+    """The regions with the largest scars, then the largest traces."""
+    count = len(state.regions)
+    order = np.lexsort((np.arange(count), -state.fold.G[:count], -state.fold.H[:count]))
+    return region_views(state, order[:most].tolist())
+
+
+def queue(state: State, limit: int = 200) -> list[Values]:
+    """Reports that wait for a reviewer: late ones, unknown regions, regions not yet confirmed."""
+    waiting = sorted(state.review.values(), key=lambda r: -r.position)
+    items = [waiting_report(r, r.waits_for) for r in waiting[:limit]]
+    rows, ticks = state.ledger.rows, state.ledger.rows["tick"]
+    sure = state.fold.conductance()[1]
+    start = int(np.searchsorted(ticks, state.tick - state.config.confirm_ticks, "right"))
+    recent = rows[start:]
+    waits = ~recent["rolled_back"] & ~sure[recent["region"]]
+    waits &= ~np.isin(recent["region"], list(state.allowed))
+    unsure = recent[waits]
+    unsure = unsure[np.argsort(-unsure["report"], kind="stable")]
+    starts = np.flatnonzero(np.diff(unsure["report"], prepend=-1))
+    ends = np.append(starts, unsure.size)[1:]
+    room = max(0, limit - len(items))
+    for start, end in zip(starts[:room].tolist(), ends[:room].tolist(), strict=True):
+        part = unsure[start:end]
+        items.append({
+            "report_id": int(part["report"][0]),
+            "waits_for": "agreement",
+            "source": state.sources.names[part["source"][0]],
+            "signal": state.signals.names[part["signal"][0]],
+            "at": float(part["at"][0]),
+            "harm": float(part["amount"].sum() / UNIT),
+            "decision_id": None,
+            "regions": [state.regions.names[r] for r in part["region"][:20]],
+        })  # fmt: skip
+    return items
+
+
+def reporters(state: State, limit: int = 200) -> list[Values]:
+    """Who reported, how much of it agreed with others, how much was rolled back.
+
+    Those with the largest part of today's traces come first; `reports` have counted, `waiting`
+    wait for their tick or for a reviewer. A trace falls to reporters by their share of the reports
+    that the region has in memory.
+    """
+    rows, count = state.ledger.rows, len(state.sources)
+    source = rows["source"]
+    once = rows[np.diff(rows["report"], prepend=-1) != 0]  # rows of a report lie together
+    trace = traces_by_source(state.fold, count)
+    reports = np.bincount(once["source"], minlength=count)
+    rolled_back = np.bincount(once["source"], once["rolled_back"], count)
+    regions = np.bincount(source[state.ledger.first_rows()], minlength=count)
+    harm = np.bincount(source, rows["amount"] / UNIT, count)
+    sure = state.fold.conductance()[1]
+    agreed = np.bincount(source, sure[rows["region"]], count)
+    size = np.bincount(source, minlength=count)
+    last_at = np.full(count, -np.inf)
+    np.maximum.at(last_at, source, rows["at"])
+    said = np.zeros((count, len(state.signals)), np.bool_)
+    said[source, rows["signal"]] = True
+    due: dict[str, list[Report]] = {}
+    for report in (*state.due(), *state.review.values()):
+        if not report.rolled_back:
+            due.setdefault(report.source, []).append(report)
+    signals = state.signals.names
+    found: list[Values] = []
+    for i in np.lexsort((np.arange(count), -trace))[:limit].tolist():
+        if size[i] == 0:
+            continue
+        found.append({
+            "waiting": len(due.pop(str(state.sources.names[i]), [])),
+            "source": state.sources.names[i],
+            "reports": int(reports[i]),
+            "rolled_back": int(rolled_back[i]),
+            "regions": int(regions[i]),
+            "signals": sorted(str(signals[s]) for s in np.flatnonzero(said[i])),
+            "harm": float(harm[i]),
+            "trace": float(trace[i]),
+            "agreed": float(agreed[i] / size[i]),
+            "last_at": float(last_at[i]),
+        })  # fmt: skip
+    for name in sorted(due, key=lambda name: (-len(due[name]), name))[: limit - len(found)]:
+        if name not in state.sources:  # nothing of theirs has counted yet
+            mine = due[name]
+            found.append({
+                "waiting": len(mine), "source": name, "reports": 0, "rolled_back": 0,
+                "regions": 0, "signals": sorted({r.signal for r in mine}), "harm": 0.0,
+                "trace": 0.0, "agreed": None, "last_at": max(r.at for r in mine),
+            })  # fmt: skip
+    return found
+
+
+def _can_scar(state: State) -> Values:
+    """How many regions would scar in the long run at their present rates, in numbers and words.
+
+    `idle` says that reports came and no region can: the settings are not of this platform.
+    """
+    fold, config = state.fold, state.config
+    cells = fold.f.cells[: fold.ledger.slots]
+    prior = rates_of(config, fold.topics)[cells["topic"]]
+    rates = np.zeros(len(state.regions))  # as they are where nothing was reported
+    rates[: cells.size] = net_rate(cells["S"], cells["E"], prior, params_of(config))
+    found = can_act(config, rates)
+    return {"can_scar": found.able, "acting": str(found), "idle": len(cells) > 0 and not found.able}
+
+
+def overview(state: State) -> Values:
+    """The gate at a glance."""
+    count = len(state.regions)
+    psi, H = state.psi(), state.fold.H[:count]
+    scars, _ = np.histogram(H[H > 0], [*HISTOGRAM, np.inf])
+    traffic = list(state.traffic.course)[-200:]
+    now = state.traffic.now
+    decisions = sum(c.decisions for c in traffic) + now.decisions
+    reports = sum(c.reports for c in traffic) + now.reports
+    return {
+        "mode": state.mode,
+        "percent": state.percent,
+        "tick": state.tick,
+        "revision": state.revision,
+        "position": state.position,
+        "regions": count,
+        "regions_gated": int((psi < 1).sum()),
+        **_can_scar(state),
+        "floor_share": float((psi <= state.config.params.psi_min).mean()) if count else 0.0,
+        "scar_mass": float(H.sum()),
+        "scars": {"from": list(HISTOGRAM), "regions": scars.tolist()},
+        "gating": _over(sum(c.tv for c in traffic) + now.tv, decisions),
+        "saturated": _over(sum(c.saturated for c in traffic) + now.saturated, decisions),
+        "enforced": _over(sum(c.enforced for c in traffic) + now.enforced, decisions),
+        "unknown": sum(c.unknown for c in traffic) + now.unknown,
+        "decisions": decisions,
+        "reports": reports,
+        "report_lag": _over(sum(c.lag for c in traffic) + now.lag, reports),
+        "waiting_for_review": len(state.review),
+        "due": sum(len(due) for due in state.pending.values()),
+        "alarms": state.bands_left,
+        "escalations": state.escalations[-20:],
+        "course": {
+            "at": [c.tick * state.config.tick_seconds for c in traffic],
+            "decisions": [c.decisions for c in traffic],
+            "tv": [_over(c.tv, c.decisions) for c in traffic],
+            "reports": [c.reports for c in traffic],
+            "scar_mass": [c.scar_mass for c in traffic],
+            "reach": [c.reach for c in traffic],
+            "sensitive": [c.sensitive for c in traffic],
+        },
+    }
+
+
+def outcomes(state: State) -> Values:
+    """Reach and sensitive mass per tick, and how much of a stimulus comes back.
+
+    A stimulus that returns after D ticks of absence is a replay: `RAG`, `AUC_R` and `SM_R` compare
+    its last stay with its first, in peak reach, total reach and impressions of sensitive regions;
+    None until it has returned.
+    """
+    stimuli = []
+    for name, stays in state.traffic.appearances.items():
+        first, last = stays[0], stays[-1]
+        back = len(stays) > 1
+        stimuli.append({
+            "stimulus": name,
+            "stays": len(stays),
+            "first_at": first.first * state.config.tick_seconds,
+            "last_at": last.last * state.config.tick_seconds,
+            "RAG": _ratio(last.peak_reach, first.peak_reach) if back else None,
+            "AUC_R": _ratio(last.total_reach, first.total_reach) if back else None,
+            "SM_R": _ratio(last.sensitive, first.sensitive) if back else None,
+        })  # fmt: skip
+    ticks = list(state.traffic.course)[-200:]
+    return {
+        "stimuli": stimuli,
+        "reach": [c.reach for c in ticks],
+        "sensitive": [c.sensitive for c in ticks],
+        "at": [c.tick * state.config.tick_seconds for c in ticks],
+    }
+
+
+def _over(total: float, count: float) -> float:
+    return total / count if count else 0.0
+
+
+def _ratio(later: float, earlier: float) -> float | None:
+    return later / earlier if earlier else None
+
+
+# --- what an event would change: only the regions concerned are folded again
+
+
+class Foreseen(NamedTuple):
+    """Regions that an event concerns, before and after it."""
+
+    before: Fields
+    after: Fields
+    reports: int = 0
+    """Reports that a rollback takes out."""
+
+    def differs(self) -> Foreseen:
+        """Only the regions that change."""
+        moved = np.zeros(self.before.regions.size, np.bool_)
+        for old, new in zip(self.before[1:], self.after[1:], strict=True):
+            moved |= np.asarray(old != new)
+        return Foreseen(_chosen(self.before, moved), _chosen(self.after, moved), self.reports)
+
+
+def foresee(state: State, kind: str, data: dict[str, Any]) -> Foreseen:
+    """What the next event would change: `kind`, with `data` in its body."""
+    return _FORESEES[kind](state, data).differs()
+
+
+def _rollback(state: State, data: dict[str, Any]) -> Foreseen:
+    fold = state.fold
+    hit, gone = state.named(data)
+    taken, regions = state.ledger.without(state.ledger.rows["rolled_back"] | hit, fold.caps())
+    kept = [v for v in fold.vouches if v.report not in gone]
+    lost = np.array([v.region for v in fold.vouches if v.report in gone], np.int32)
+    after = fold.would_be(np.concatenate((regions, lost)), taken=taken, vouches=kept)
+    return _compared(state, after, reports=len(gone))
+
+
+def _allow(state: State, data: dict[str, Any]) -> Foreseen:
+    region, allowed = state.regions.number(data["region"]), bool(data["allowed"])
+    after = state.fold.would_be(np.array([region]), free=allowed)
+    if not after.regions.size:  # it was never reported
+        after = state.fold.now(np.array([region]))
+    found = _compared(state, after)
+    if state.overrides.get(region) is None:
+        psi = np.ones(1) if allowed else after.psi
+        found = found._replace(after=found.after._replace(psi=psi))
+    return found
+
+
+def _confirm(state: State, data: dict[str, Any]) -> Foreseen:
+    vouches = state.vouches(data, state.position + 1)
+    regions = np.array([v.region for v in vouches], np.int32)
+    after = state.fold.would_be(regions, vouches=[*state.fold.vouches, *vouches])
+    return _compared(state, after)
+
+
+def _override(state: State, data: dict[str, Any]) -> Foreseen:
+    region = state.regions.number(data["region"])
+    fields = state.fold.now(np.array([region]))
+    found = _compared(state, fields)
+    if data["psi"] is None or state.expired(data):
+        psi = 1.0 if region in state.allowed else float(fields.psi[0])
+    else:
+        psi = max(float(data["psi"]), state.config.params.psi_min)
+    return found._replace(after=found.after._replace(psi=np.array([psi])))
+
+
+def _change(state: State, data: dict[str, Any]) -> Foreseen:
+    """New settings hold from the next tick on; today they change how fields are served."""
+    if "config" in data:
+        config = GateConfig.from_dict(data["config"])
+        found = _compared(state, state.fold.under(config), config.params.psi_min)
+        by_hand = np.setdiff1d(list(state.overrides), found.before.regions)
+        more = _compared(state, state.fold.now(by_hand), config.params.psi_min)
+        return Foreseen(_joined(found.before, more.before), _joined(found.after, more.after))
+    given = {state.regions.number(r): label.get("topic") for r, label in data.get("labels", [])}
+    return _compared(state, state.fold.would_be(np.array(list(given), np.int32), topics=given))
+
+
+def _chosen(fields: Fields, where: npt.NDArray[np.bool_]) -> Fields:
+    regions, G, H, psi = fields
+    return Fields(regions[where], G[where], H[where], psi[where])
+
+
+def _joined(one: Fields, other: Fields) -> Fields:
+    pairs: Any = zip(one, other, strict=True)
+    return Fields(*(np.concatenate(pair) for pair in pairs))
+
+
+def _compared(
+    state: State, after: Fields, psi_min: float | None = None, reports: int = 0
+) -> Foreseen:
+    """Fields beside those of now; people's word on psi holds for both."""
+    now = state.fold.now(after.regions)
+    before = now._replace(psi=state.served(now.regions, now.psi))
+    after = after._replace(psi=state.served(after.regions, after.psi, psi_min))
+    return Foreseen(before, after, reports)
+
+
+_FORESEES = {
+    "Rollback": _rollback,
+    "Allow": _allow,
+    "Confirm": _confirm,
+    "Override": _override,
+    "ConfigChange": _change,
+}

@@ -1,0 +1,349 @@
+"""The ledger: every report's share in every region, in the order in which it counts.
+
+Harm is a whole number of `UNIT`s: sums are exact, so they do not depend on the order of arrival.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from rapo_core.jit import kernel
+from rapo_gate.cells import Links, grown
+from rapo_gate.events import (
+    Event,
+    Region,
+    decision_key,
+    exposure_key,
+    unpack_decision,
+)
+from rapo_gate.registry import Registry
+
+UNIT = 2**32
+"""Fixed-point one: harm 1, or the whole of one decision's exposure."""
+
+MOST = 2**61
+"""Sums of harm stop here, 500 million: one more report cannot overflow them."""
+
+NOTHING = -1
+"""`taken` of a report that was rolled back."""
+
+ROW = np.dtype(
+    [
+        ("tick", np.int64),  # at which it counts
+        ("report", np.int64),  # position in the log
+        ("amount", np.int64),  # harm x attribution weight, in UNITs
+        ("at", np.float64),  # Unix seconds, as reported
+        ("region", np.int32),
+        ("source", np.int32),
+        ("signal", np.int32),
+        ("by_source", np.int32),  # number of the pair (region, source)
+        ("by_signal", np.int32),  # number of the pair (region, signal)
+        ("bystander", np.bool_),  # its share is too small to agree with anybody
+        ("rolled_back", np.bool_),
+    ],
+    align=True,
+)
+"""One report's share in one region."""
+
+Rows = npt.NDArray[np.void]
+Whole = npt.NDArray[np.int64]
+Caps = Sequence[tuple[int, float]]
+
+
+@kernel
+def _cap(rows: Any, gone: Any, first: int, last: int, cap: float, sums: Any, taken: Any) -> None:
+    """What counts of rows `first` to `last`, in UNITs, after the cap per reporter and tick."""
+    start = first
+    while start < last:
+        end = start
+        while end < last and rows[end].tick == rows[start].tick:
+            if not gone[end]:
+                source = rows[end].source
+                sums[source] = min(sums[source] + rows[end].amount, MOST)
+            end += 1
+        for i in range(start, end):
+            amount, total = rows[i].amount, float(sums[rows[i].source])
+            if gone[i]:
+                taken[i] = NOTHING
+            elif total > cap:
+                taken[i] = np.int64(np.floor(float(amount) * cap / total))
+            else:
+                taken[i] = amount
+        for i in range(start, end):
+            sums[rows[i].source] = 0
+        start = end
+
+
+class Ledger:
+    """A growing array of `ROW`s, sorted by tick, linked region by region.
+
+    Regions that have rows, or were vouched for, have a slot: a small number of their own.
+    """
+
+    def __init__(self, rows: Rows | None = None) -> None:
+        self._rows: Rows = np.zeros(1024, ROW)
+        self._taken = np.zeros(1024, np.int64)
+        self._size = 0
+        self.kept = 0
+        """Rows that a snapshot has and that have not changed since."""
+        self._by_source: dict[int, int] = {}
+        self._by_signal: dict[int, int] = {}
+        self.slot_of = np.full(0, NOTHING, np.int32)
+        """By region, NOTHING where it has none."""
+        self._region = np.zeros(16, np.int32)
+        self.slots = 0
+        self._linked = 0  # pairs
+        self.links = Links()
+        """The rows of each slot."""
+        self.pair_links = Links()
+        """Its pairs with reporters."""
+        if rows is not None:
+            self._adopt(rows)
+
+    def _adopt(self, rows: Rows) -> None:
+        """Take over rows that have been in a ledger; slots follow (`seat`), then `link`."""
+        self._rows, self._size, self.kept = rows.copy(), rows.size, rows.size
+        self._taken = np.zeros(rows.size, np.int64)
+        for pairs, other, column in (
+            (self._by_source, "source", "by_source"),
+            (self._by_signal, "signal", "by_signal"),
+        ):
+            keys = _pair(rows["region"], rows[other])
+            values, first = np.unique(keys, return_index=True)
+            pairs.update(zip(values.tolist(), rows[column][first].tolist(), strict=True))
+
+    def __len__(self) -> int:
+        return self._size
+
+    @property
+    def rows(self) -> Rows:
+        """All rows; a view."""
+        return self._rows[: self._size]
+
+    @property
+    def taken(self) -> Whole:
+        """What counts of each row, in UNITs; NOTHING if it was rolled back. A view."""
+        return self._taken[: self._size]
+
+    @property
+    def pairs(self) -> tuple[int, int]:
+        """Pairs of (region, source) and of (region, signal) so far."""
+        return len(self._by_source), len(self._by_signal)
+
+    @property
+    def regions(self) -> npt.NDArray[np.int32]:
+        """Region of each slot; a view."""
+        return self._region[: self.slots]
+
+    def slot(self, region: int) -> int:
+        """Slot of a region, NOTHING if it has none."""
+        return int(self.slot_of[region]) if 0 <= region < self.slot_of.size else NOTHING
+
+    def slots_of(self, regions: npt.NDArray[Any]) -> npt.NDArray[np.int32]:
+        """Slots of regions that have one, in ascending order of the slot; each once."""
+        known = np.unique(regions[regions < self.slot_of.size])
+        found = np.unique(self.slot_of[known])
+        return np.asarray(found[found != NOTHING], np.int32)
+
+    def seat(self, regions: npt.NDArray[Any]) -> npt.NDArray[np.int32]:
+        """Give regions that have none a slot, in the order given; returns the new slots."""
+        most = int(regions.max()) + 1 if regions.size else 0
+        if most > self.slot_of.size:
+            self.slot_of = grown(self.slot_of, max(most, 2 * self.slot_of.size), NOTHING)
+        fresh = list(dict.fromkeys(regions[self.slot_of[regions] == NOTHING].tolist()))
+        new = np.arange(self.slots, self.slots + len(fresh), dtype=np.int32)
+        self._region = grown(self._region, self.slots + len(fresh), 0)
+        self._region[new] = fresh
+        self.slot_of[fresh] = new
+        self.slots += len(fresh)
+        return new
+
+    def append(self, rows: Rows, cap: float) -> None:
+        """Add rows of one tick or more, none earlier than those there.
+
+        Numbers their pairs. `cap` is the most harm of one reporter in one tick.
+        """
+        if not rows.size:
+            return
+        rows["by_source"] = _numbered(self._by_source, rows["region"], rows["source"])
+        rows["by_signal"] = _numbered(self._by_signal, rows["region"], rows["signal"])
+        start, self._size = self._size, self._size + rows.size
+        self._rows = grown(self._rows, self._size, 0)
+        self._taken = grown(self._taken, self._size, 0)
+        self._rows[start : self._size] = rows
+        self.link(start)
+        self.capped(self._rows["rolled_back"], self._taken, start, self._size, cap)
+
+    def link(self, start: int) -> None:
+        """Link rows from `start` on, and pairs that are new with them, to their region."""
+        self.links.append(self.slot_of[self.rows["region"][start:]], self.slots, start)
+        numbers, at = np.unique(self.rows["by_source"][start:], return_index=True)
+        new = at[numbers >= self._linked] + start
+        self.pair_links.append(self.slot_of[self.rows["region"][new]], self.slots, self._linked)
+        self._linked += new.size
+
+    def capped(
+        self, gone: npt.NDArray[Any], taken: Whole, first: int, last: int, cap: float
+    ) -> None:
+        """Write what counts of some rows into `taken`; `gone` are those that do not count."""
+        if first == last:
+            return
+        most = int(self.rows["source"][first:last].max()) + 1
+        _cap(self._rows, gone, first, last, cap * UNIT, np.zeros(most, np.int64), taken)
+
+    def without(
+        self, gone: npt.NDArray[np.bool_], caps: Caps
+    ) -> tuple[Whole, npt.NDArray[np.int32]]:
+        """What would count of each row if those `gone` did not, and the regions that differ.
+
+        Args:
+            gone: one element per row.
+            caps: up to which tick which cap per reporter holds.
+        """
+        taken = self.taken.copy()
+        changed = np.flatnonzero(gone != (taken == NOTHING))
+        if changed.size:
+            ticks = self.rows["tick"]
+            first = int(np.searchsorted(ticks, ticks[changed[0]], "left"))
+            last = int(np.searchsorted(ticks, ticks[changed[-1]], "right"))
+            for until, cap in caps:
+                end = min(int(np.searchsorted(ticks, until, "right")), last)
+                if first < end:
+                    self.capped(gone, taken, first, end, cap)
+                    first = end
+        return taken, np.unique(self.rows["region"][taken != self.taken])
+
+    def first_rows(self) -> Whole:
+        """Place of the first row of each pair with a reporter."""
+        places = np.zeros(len(self._by_source), np.int64)
+        places[self.rows["by_source"][::-1]] = np.arange(self._size)[::-1]
+        return places
+
+    def roll_back(self, gone: npt.NDArray[np.bool_], taken: Whole) -> None:
+        """Let the rows count as `without` found."""
+        self.rows["rolled_back"] = gone
+        self._taken[: self._size] = taken
+        self.kept = 0
+
+
+def _pair(region: npt.NDArray[Any], other: npt.NDArray[Any]) -> Whole:
+    return region.astype(np.int64) << 32 | other.astype(np.int64)
+
+
+def _numbered(
+    pairs: dict[int, int], region: npt.NDArray[Any], other: npt.NDArray[Any]
+) -> npt.NDArray[np.int32]:
+    """Number of each pair; new pairs are numbered in ascending order of the pair."""
+    keys, inverse = np.unique(_pair(region, other), return_inverse=True)
+    numbers = [pairs.setdefault(key, len(pairs)) for key in keys.tolist()]
+    return np.array(numbers, np.int32)[inverse]
+
+
+def joined(pieces: Iterable[tuple[bytes]]) -> Rows:
+    """Rows from the pieces of bytes that a store keeps them in."""
+    data = b"".join(piece for (piece,) in pieces)
+    return np.frombuffer(data[: len(data) // ROW.itemsize * ROW.itemsize], ROW)
+
+
+# --- from a report to the regions that it is about: who gets which part of the harm
+
+
+Fetch = Callable[[Sequence[str]], dict[str, Event]]
+"""Events of the log by their unique keys; those that are not there are left out."""
+
+Shares = tuple[list[Region], npt.NDArray[Any]]
+"""Distinct regions and the weight of each, summing to 1."""
+
+
+@dataclass(slots=True)
+class Report:
+    """A report that has not counted: it waits for its tick, or for a reviewer."""
+
+    position: int
+    source: str
+    signal: str
+    harm: float
+    at: float
+    tick: int
+    """Of the exposure."""
+    decision_id: str | None
+    regions: list[Region] | None
+    waits_for: str = ""
+    """Why a reviewer must look at it: `late`, `unknown region`; empty for its tick."""
+    rolled_back: bool = False
+
+
+def attributed(reports: Sequence[Report], fetch: Fetch, before: int) -> list[Shares]:
+    """Regions of reports and their weights.
+
+    A report that names regions is about them in equal parts (they were checked against its
+    decision, if it has one); one that names a decision only, about what that showed.
+
+    Args:
+        reports: what was reported.
+        fetch: looks decisions up.
+        before: only exposures logged before this position count.
+    """
+    wanted = list({str(r.decision_id) for r in reports if r.regions is None})
+    found: dict[str, Event] = {}
+    for start in range(0, len(wanted), 500):
+        part = wanted[start : start + 500]
+        found |= fetch([*map(decision_key, part), *map(exposure_key, part)])
+    by_decision = {d: _of_decision(found, d, before) for d in wanted}
+    return [
+        shown_shares(dict.fromkeys(r.regions))
+        if r.regions is not None
+        else by_decision[str(r.decision_id)]
+        for r in reports
+    ]
+
+
+def booked(
+    reports: Sequence[Report], shares: Sequence[Shares], tick: int, agree_share: float,
+    regions: Registry, sources: Registry, signals: Registry,
+) -> Rows:  # fmt: skip
+    """Rows of the ledger for reports that count in a tick; new names are given numbers."""
+    for name in sorted({r.source for r in reports}):
+        sources.add_one(name)
+    for name in sorted({r.signal for r in reports}):
+        signals.add_one(name)
+    sizes = [weight.size for _, weight in shares]
+    weight = np.concatenate([w for _, w in shares])
+    rows = np.zeros(weight.size, ROW)
+    rows["tick"] = tick
+    rows["report"] = np.repeat([r.position for r in reports], sizes)
+    rows["at"] = np.repeat([r.at for r in reports], sizes)
+    rows["source"] = np.repeat([sources.number(r.source) for r in reports], sizes)
+    rows["signal"] = np.repeat([signals.number(r.signal) for r in reports], sizes)
+    rows["rolled_back"] = np.repeat([r.rolled_back for r in reports], sizes)
+    rows["region"] = np.concatenate([regions.numbers(names) for names, _ in shares])
+    rows["amount"] = np.rint(np.repeat([r.harm for r in reports], sizes) * weight * UNIT)
+    rows["bystander"] = weight < agree_share
+    return rows[rows["amount"] > 0]
+
+
+def shown_shares(shown: Iterable[Region]) -> Shares:
+    """Distinct regions that were shown and the share of each, by how often it occurs."""
+    counts: dict[Region, int] = {}
+    for region in shown:
+        counts[region] = counts.get(region, 0) + 1
+    weight = np.array(list(counts.values()), float)
+    return list(counts), weight / weight.sum() if weight.size else weight
+
+
+def _of_decision(found: dict[str, Event], decision_id: str, before: int) -> Shares:
+    """Regions of a decision and their exposure shares: shown, else as served."""
+    seen = found.get(exposure_key(decision_id))
+    if seen is not None and seen.position < before:
+        return shown_shares(seen.data()["shown"])
+    body = unpack_decision(found[decision_key(decision_id)].body)
+    ids = body.ids()
+    names: list[Region] = list(dict.fromkeys(ids))
+    number = {name: i for i, name in enumerate(names)}
+    weight = np.bincount([number[i] for i in ids], body.served, len(names))
+    return names, weight / weight.sum()

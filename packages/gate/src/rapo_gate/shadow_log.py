@@ -1,0 +1,348 @@
+"""A log as arrays, its regions under any settings, and what holding them back comes to.
+
+`ShadowLog` is what was shown and reported, from a gate's log or from an exported one. `History` is
+that or any other stream as the fold wants it: `course` folds it under settings and stops where it
+is asked to. For `fit`, which tries many settings on one log, and for studies.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from math import floor
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from rapo_gate.cells import Stops
+from rapo_gate.config import GateConfig
+from rapo_gate.events import plain_event
+from rapo_gate.exposure import Exposure
+from rapo_gate.fold import Fold
+from rapo_gate.law import params_of
+from rapo_gate.ledger import NOTHING, ROW, UNIT, Ledger
+from rapo_gate.store import events_of
+
+if TYPE_CHECKING:
+    from rapo_gate.gate import Gate
+
+Values = dict[str, Any]
+Ints = npt.NDArray[np.int64]
+Reals = npt.NDArray[np.float64]
+MOST_CAP = 1e6
+"""No bound on a reporter's harm in a tick."""
+
+
+@dataclass(frozen=True, slots=True)
+class ShadowLog:
+    """What was shown and what was reported; arrays, one element per row."""
+
+    regions: list[Any]
+    """Their names; rows have numbers into this list."""
+    seen: tuple[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[Any]]
+    """Ticks, regions, exposures; a decision is one exposure, shared among what it showed."""
+    said: tuple[npt.NDArray[Any], ...]
+    """Ticks of exposure, regions, amounts of harm, reporters, signals."""
+    delay: int = 1
+    """Ticks after which reports count."""
+
+    @classmethod
+    def of_gate(cls, gate: Gate) -> ShadowLog:
+        """From a gate, best opened with read_only=True."""
+        return cls.of_events(map(plain_event, events_of(gate.store)))
+
+    @classmethod
+    def of_file(cls, path: Path) -> ShadowLog:
+        """From a file that `rapo-gate export` wrote."""
+        with open(path, encoding="utf-8") as lines:
+            return cls.of_events(json.loads(line) for line in lines)
+
+    @classmethod
+    def of_events(cls, events: Iterable[Values]) -> ShadowLog:
+        """From events as `plain_event` gives them, in the order of the log.
+
+        Reports that wait for a reviewer are left out: late ones, and those on unknown regions.
+        """
+        book = _Book()
+        for event in events:
+            book.take(event)
+        return book.closed()
+
+
+class _Book:
+    """Takes events one by one."""
+
+    def __init__(self) -> None:
+        self.numbers: dict[Any, int] = {}
+        self.shown: dict[str, tuple[int, list[int], list[float]]] = {}
+        self.said: list[tuple[int, int, float, str, str]] = []
+        self.seconds, self.delay = 60.0, 1
+
+    def take(self, event: Values) -> None:
+        kind = event["kind"]
+        if kind == "ConfigChange" and "config" in event:
+            config = event["config"]
+            self.seconds = float(config.get("tick_seconds", self.seconds))
+            self.delay = int(config.get("D", self.delay))
+        elif kind == "Decision":
+            regions = [self._number(r) for r in event["regions"]]
+            self.shown[event["decision_id"]] = (event["tick"], regions, event["served"])
+        elif kind == "Exposure" and event["decision_id"] in self.shown and event["shown"]:
+            tick = self.shown[event["decision_id"]][0]
+            regions = [self._number(r) for r in event["shown"]]
+            self.shown[event["decision_id"]] = (tick, regions, [1 / len(regions)] * len(regions))
+        elif kind == "HarmReport" and not event.get("waits_for"):
+            self._report(event)
+
+    def _report(self, event: Values) -> None:
+        """One row for each region that a report blames, by its share."""
+        tick = floor(float(event["exposed_at"]) / self.seconds)
+        decision = self.shown.get(event.get("decision_id") or "")
+        if decision is not None:
+            tick = decision[0]
+        if event.get("regions"):
+            names = [self._number(r) for r in event["regions"]]
+            shares = [1 / len(names)] * len(names)
+        elif decision is not None:
+            names, shares = decision[1], decision[2]
+        else:
+            return
+        for name, share in zip(names, shares, strict=True):
+            self.said.append((tick, name, event["harm"] * share, event["source"], event["signal"]))
+
+    def _number(self, region: Any) -> int:
+        return self.numbers.setdefault(region, len(self.numbers))
+
+    def closed(self) -> ShadowLog:
+        """The arrays."""
+        seen: dict[tuple[int, int], float] = {}
+        for tick, regions, shares in self.shown.values():
+            for region, share in zip(regions, shares, strict=True):
+                seen[tick, region] = seen.get((tick, region), 0.0) + share
+        places = np.array(list(seen), np.int64).reshape(-1, 2)
+        columns: list[list[Any]] = [[row[i] for row in self.said] for i in range(5)]
+        return ShadowLog(
+            list(self.numbers),
+            (places[:, 0], places[:, 1], np.array(list(seen.values()), np.float64)),
+            (
+                np.array(columns[0], np.int64), np.array(columns[1], np.int64),
+                np.array(columns[2], np.float64), _numbers(columns[3]), _numbers(columns[4]),
+            ),
+            self.delay,
+        )  # fmt: skip
+
+
+def _numbers(names: list[str]) -> npt.NDArray[np.int64]:
+    """Names as numbers from 0."""
+    known = {name: number for number, name in enumerate(dict.fromkeys(names))}
+    return np.array([known[name] for name in names], np.int64)
+
+
+# --- under any settings
+
+
+class Course(NamedTuple):
+    """Fields of what was asked for, one element per question."""
+
+    G: Reals
+    H: Reals
+    psi: Reals
+    harm: Reals
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """Exposures and reports of n regions, to be folded under any settings."""
+
+    regions: int
+    seen: tuple[Ints, Ints, Reals]
+    """Regions, ticks at which they count, exposures; sorted by region and tick, each pair once."""
+    ledger: Ledger
+    """Reports, in ticks after `zero`."""
+    zero: int
+
+    @classmethod
+    def of(
+        cls,
+        regions: int,
+        seen: tuple[npt.ArrayLike, npt.ArrayLike, npt.ArrayLike],
+        said: tuple[npt.ArrayLike, ...],
+        *,
+        delay: int = 1,
+        cap_source: float | None = None,
+    ) -> History:
+        """From arrays in any order.
+
+        Args:
+            regions: how many, n.
+            seen: ticks, regions (0..n-1) and numbers of exposures.
+            said: ticks of exposure, regions, amounts of harm, reporters, and signals or nothing.
+            delay: ticks after which both count, `D` of a gate.
+            cap_source: most harm of one reporter in one tick; more is scaled down to it.
+        """
+        tick, region, count = _sorted(seen[0], seen[1], np.asarray(seen[2], np.float64))
+        at, where, amount, who, *kinds = (np.asarray(x) for x in said)
+        zero = int(min(tick.min(initial=2**62), at.min(initial=2**62))) + delay - 1
+        order = np.argsort(at, kind="stable")
+        rows = np.zeros(at.size, ROW)
+        rows["tick"], rows["report"] = (at + delay - zero)[order], np.arange(1, at.size + 1)
+        rows["region"], rows["amount"] = where[order], np.rint(amount[order] * float(UNIT))
+        rows["source"] = np.unique(who, return_inverse=True)[1][order]
+        if kinds:
+            rows["signal"] = np.unique(kinds[0], return_inverse=True)[1][order]
+        ledger = Ledger()
+        ledger.seat(rows["region"])
+        ledger.append(rows, MOST_CAP if cap_source is None else cap_source)
+        return cls(regions, (region, tick + delay, count), ledger, zero)
+
+
+def course(
+    history: History, config: GateConfig, regions: npt.ArrayLike, ticks: npt.ArrayLike
+) -> Course:
+    """Fields of regions at ticks, as a decision in that tick would see them.
+
+    Args:
+        history: exposures and reports.
+        config: settings; topics play no part.
+        regions: region of each question, (m,).
+        ticks: tick of each question, (m,).
+    """
+    ledger, when = history.ledger, np.asarray(ticks, np.int64) - history.zero
+    slot = _slots(ledger, np.asarray(regions, np.int64))
+    order = np.lexsort((when, slot))
+    order = order[slot[order] != NOTHING]
+    slots, first = np.unique(slot[order], return_index=True)
+    region, tick, count = history.seen
+    reported = _slots(ledger, region) != NOTHING  # of the others nothing was ever reported
+    fold = Fold(0, config, ledger)
+    fold.exposure = Exposure.of(
+        region[reported],
+        tick[reported] - history.zero,
+        count[reported],
+        params_of(config),
+        ledger.slot_of,
+    )
+    stops = Stops.at(np.append(first, order.size), when[order])
+    fold.stopped(slots.astype(np.int32), stops)
+    found = Course(*np.zeros((4, slot.size)))
+    found.psi[:] = 1.0
+    for name, values in found._asdict().items():
+        values[order] = stops.course[name]
+    return found
+
+
+def _slots(ledger: Ledger, regions: Ints) -> Ints:
+    """Slot of each region, NOTHING where it has none."""
+    found = np.full(regions.size, NOTHING, np.int64)
+    known = regions < ledger.slot_of.size
+    found[known] = ledger.slot_of[regions[known]]
+    return found
+
+
+def _sorted(tick: npt.ArrayLike, region: npt.ArrayLike, count: Reals) -> tuple[Ints, Ints, Reals]:
+    """By region, then by tick; rows of one region and tick become one."""
+    ticks, regions = np.asarray(tick, np.int64), np.asarray(region, np.int64)
+    order = np.lexsort((ticks, regions))
+    ticks, regions, count = ticks[order], regions[order], count[order]
+    new = np.ones(ticks.size, np.bool_)
+    new[1:] = (np.diff(ticks) != 0) | (np.diff(regions) != 0)
+    total = np.bincount(np.cumsum(new) - 1, count) if ticks.size else count
+    return ticks[new], regions[new], np.asarray(total, np.float64)
+
+
+# --- harm held back, good lost
+
+
+class Cells:
+    """Exposures of a log by region and tick, good and bad; and its history."""
+
+    def __init__(self, log: ShadowLog, cap_source: float | None) -> None:
+        self.log = log
+        self.history = History.of(
+            len(log.regions), log.seen, log.said, delay=log.delay, cap_source=cap_source
+        )
+        self.region, tick, count = self.history.seen
+        self.tick = tick - log.delay
+        place = self.tick - self.tick.min()
+        width = int(place.max()) + 1
+        cell = self.region * width + place  # sorted, as the history is
+        mark = np.asarray(log.said[1]) * width + np.asarray(log.said[0]) - self.tick.min()
+        found = np.minimum(np.searchsorted(cell, mark), cell.size - 1)
+        known = cell[found] == mark
+        amount = np.asarray(log.said[2], np.float64)[known]
+        self.bad = np.asarray(np.bincount(found[known], amount, cell.size), np.float64)
+        self.good = np.maximum(count - self.bad, 0.0)
+        self.count = count
+
+    def cut(self, share: float) -> int:
+        """Tick at which this share of the log has passed."""
+        return int(self.tick.min() + share * (self.tick.max() - self.tick.min()))
+
+    def totals(self, until: int) -> tuple[Reals, Reals]:
+        """Exposures and harm of every region before a tick."""
+        n = len(self.log.regions)
+        tick, region, amount = (np.asarray(x) for x in self.log.said[:3])
+        early, seen = tick < until, self.tick < until
+        return (
+            np.bincount(self.region[seen], self.count[seen], n).astype(np.float64),
+            np.bincount(region[early], amount[early], n).astype(np.float64),
+        )
+
+    def weights(self, law: GateConfig, mask: npt.NDArray[np.bool_]) -> Reals:
+        """Down-weights `1 - psi` of some cells."""
+        return 1 - course(self.history, law, self.region[mask], self.tick[mask]).psi
+
+
+def held_at(score: Reals, good: Reals, bad: Reals, losses: Sequence[float]) -> Reals:
+    """Share of the bad held back when so much of the good is lost, (losses,).
+
+    What scores highest is held back first; what ties with the threshold is held back in part, good
+    and bad alike. What scores 0 or less, because nobody ever reported it, is never held back: then
+    less is lost than was allowed, and the share is that of everything with a score.
+
+    Args:
+        score: (n,).
+        good: good exposures of each row, (n,).
+        bad: reported ones, (n,).
+        losses: shares of the good, in (0, 1).
+    """
+    order = np.argsort(-score, kind="stable")
+    lost, held = np.cumsum(good[order]), np.cumsum(bad[order])
+    if not order.size or not lost[-1] > 0 or not held[-1] > 0:
+        return np.full(len(losses), np.nan)
+    all_good, all_bad = lost[-1], held[-1]
+    ends = np.flatnonzero(np.diff(score[order], append=-np.inf))
+    ends = ends[score[order][ends] > 0]
+    # where a group of ties holds no good, the curve rises straight up: take its upper end
+    x, first = np.unique(np.append(0.0, lost[ends])[::-1], return_index=True)
+    y = np.append(0.0, held[ends])[::-1][first]
+    return np.asarray(np.interp(np.array(losses) * all_good, x, y) / all_bad)
+
+
+def shares(weight: Reals, good: Reals, bad: Reals) -> tuple[float, float]:
+    """Shares of the bad held back and of the good lost by down-weights (n,) in [0, 1]."""
+    return (
+        float((weight * bad).sum() / max(float(bad.sum()), 1e-300)),
+        float((weight * good).sum() / max(float(good.sum()), 1e-300)),
+    )
+
+
+def resampled(region: npt.NDArray[np.int64], times: int, seed: int) -> Reals:
+    """Weights of rows when regions are drawn with replacement, (times, n)."""
+    names, number = np.unique(region, return_inverse=True)
+    rng = np.random.default_rng(seed)
+    draws = rng.multinomial(names.size, np.full(names.size, 1 / names.size), times)
+    return np.asarray(draws[:, number], np.float64)
+
+
+def interval(values: npt.ArrayLike) -> tuple[float, float] | None:
+    """95% percentile interval; None where it is not defined."""
+    given = np.asarray(values, np.float64)
+    known = given[np.isfinite(given)]
+    if not known.size or known.size < 0.95 * given.size:
+        return None
+    low, high = np.quantile(known, (0.025, 0.975))
+    return float(low), float(high)

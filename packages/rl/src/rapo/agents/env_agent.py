@@ -1,0 +1,117 @@
+"""`EnvAgent`: the policy of a run on a foreign environment, for observations as that gives them."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import gymnasium
+import numpy as np
+import numpy.typing as npt
+from gymnasium.spaces import Discrete, flatten
+
+from rapo.agents.agent import Agent, agent_of
+from rapo.agents.checkpoint import load_checkpoint
+from rapo.agents.env_config import EnvConfig
+from rapo.agents.gym_task import CostFunction, GymTask, find_cost, make_env, seeds_from
+from rapo_core.law import sample
+
+
+class EnvAgent:
+    """A frozen policy with discrete actions.
+
+    Args:
+        agent: networks and normalisation.
+        observations: the environment's space.
+        actions: the environment's space.
+        seed: of the draws of `act`.
+    """
+
+    def __init__(
+        self, agent: Agent, observations: gymnasium.Space[Any], actions: Discrete, seed: int = 0
+    ) -> None:
+        self.agent, self.observation_space, self.action_space = agent, observations, actions
+        self._rng = np.random.default_rng(seed)
+
+    def law(self, observation: Any) -> npt.NDArray[np.float64]:
+        """(A,) probabilities of the actions at one observation of the environment."""
+        flat = np.asarray(flatten(self.observation_space, observation), np.float32)
+        return np.asarray(self.agent.law(flat.reshape(1, -1))[0])
+
+    def act(self, observation: Any, *, greedy: bool = False) -> int:
+        """An action for one observation: drawn from the law, or its most probable one."""
+        law = self.law(observation)
+        pick = law.argmax() if greedy else self._rng.choice(len(law), p=law / law.sum())
+        return int(self.action_space.start + pick)
+
+    def predict(
+        self,
+        observation: Any,
+        state: Any = None,
+        episode_start: Any = None,
+        deterministic: bool = False,
+    ) -> tuple[npt.NDArray[np.int64], None]:
+        """Actions as Stable-Baselines3 gives them: for one observation, or a list or batch."""
+        if self.observation_space.contains(observation):
+            return np.array(self.act(observation, greedy=deterministic)), None
+        return np.array([self.act(one, greedy=deterministic) for one in observation]), None
+
+
+def load_env_agent(path: Path | str, *, seed: int = 0) -> tuple[EnvAgent, EnvConfig]:
+    """The frozen policy of a checkpoint that `rapo train --env` wrote, and its config.
+
+    Raises:
+        ValueError: no such checkpoint, or the environment cannot be made.
+    """
+    content = load_checkpoint(path)
+    if "env" not in content["config"]:
+        raise ValueError(f"{path} was trained on a graph; rapo.agents.load_agent reads it")
+    if content["config"].get("platform"):
+        raise ValueError(
+            f"{path} was trained on a platform; rapo.agents.load_platform_agent reads it"
+        )
+    config = EnvConfig.from_dict(content["config"])
+    env = make_env(config.env, config.env_kwargs)
+    actions = env.action_space
+    assert isinstance(actions, Discrete)
+    agent = EnvAgent(agent_of(content), env.observation_space, actions, seed)
+    env.close()
+    return agent, config
+
+
+def play(
+    agent: EnvAgent,
+    config: EnvConfig,
+    *,
+    cost: str | CostFunction | None = None,
+    episodes: int = 20,
+    seed: int = 0,
+    greedy: bool = False,
+) -> npt.NDArray[np.float64]:
+    """Return, cost and length of whole episodes, (E, 3), side by side.
+
+    Args:
+        agent: a frozen policy.
+        config: names the environment.
+        cost: instead of the config's, such as one that the policy was not trained with.
+        episodes: how many, E.
+        seed: of episodes and actions; training meets others.
+        greedy: take the most probable action instead of drawing.
+    """
+    words = config.cost if cost is None else cost
+    function = find_cost(words) if isinstance(words, str) else words
+    task = GymTask(partial(make_env, config.env, config.env_kwargs), episodes, function)
+    x, _ = task.reset(seed=seeds_from(seed, episodes, held_out=True))
+    rng = np.random.default_rng(seed)
+    running = np.ones(episodes, np.bool_)
+    while running.any():
+        law = agent.agent.law(x)
+        actions = law.argmax(axis=1)
+        if not greedy:
+            actions = sample(law, rng.random(episodes))
+        x, _, terminated, truncated, _ = task.step(actions)
+        running &= ~(terminated | truncated)
+    found = np.array([meter.ended[0] for meter in task.meters])
+    task.close()
+    return found

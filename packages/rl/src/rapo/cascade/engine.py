@@ -1,0 +1,307 @@
+"""`Cascade`: many episodes of the diffusion on one graph, one kernel call per step."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from rapo.cascade import given
+from rapo.cascade.backends import LanesBackend, PushBackend, choose_backend
+from rapo.cascade.clock import (
+    CLOCK,
+    ENTRIES,
+    EPISODE_KEY,
+    GATED,
+    INJECTING,
+    PHASE,
+    PHASE_KEY,
+    SLOT,
+    STIMULUS,
+    TAGS,
+    enter_phases,
+    schedule_of,
+)
+from rapo.cascade.graph import Graph
+from rapo.cascade.injection import injection_rates
+from rapo.cascade.phased import PhasedEpisodes
+from rapo.cascade.regions import RegionSpec, make_regions
+from rapo.cascade.setting import DECAY, EXPOSURE, REPLAY, Setting
+from rapo.cascade.stats import COUNT, STATS
+from rapo_core.deformation import Scope
+from rapo_core.params import FieldParams
+from rapo_core.validate import checked_state, truth, whole_number
+
+__all__ = ["STATS", "Cascade"]
+
+
+_WHOLE, _SINGLE = np.dtype(np.int64), np.dtype(np.float32)
+
+
+class Cascade(PhasedEpisodes):
+    """The engine: active sets, fields, delayed harm and schedule of `episodes` episodes.
+
+    A trajectory depends on its key, stimulus and actions alone: not on the number of episodes, the
+    threads or the backend.
+
+    Args:
+        graph: the network.
+        episodes: how many run side by side, >= 1.
+        setting: open choices of the platform; default `Setting.default()`.
+        params: constants of the fields; default those of the setting.
+        regions: spec, (n,) array or callable, see `make_regions`; default `setting.regions`.
+        deformation: `full`, `off`, `topk:<k>`, `local[:<share>]` or a `Scope`.
+        deform_phases: in which of exposure, decay, replay the kernel is deformed.
+        coupled: whether Replay reuses the draws of Exposure.
+        scheduled: whether phases follow `setting.horizons`; else the caller moves them on.
+        credit: (n,) region to which the harm of a sensitive node is credited; default its own.
+        backend: `lanes`, `push` or `auto`.
+        threads: threads over the episodes, >= 1.
+    """
+
+    def __init__(
+        self,
+        graph: Graph,
+        episodes: int,
+        *,
+        setting: Setting | None = None,
+        params: FieldParams | None = None,
+        regions: RegionSpec | None = None,
+        deformation: str | Scope = "full",
+        deform_phases: tuple[bool, bool, bool] = (True, True, True),
+        coupled: bool = False,
+        scheduled: bool = True,
+        credit: npt.ArrayLike | None = None,
+        backend: str = "auto",
+        threads: int = 1,
+    ) -> None:
+        self.graph = given.need_kind("graph", graph, Graph)
+        self.episodes = whole_number("episodes", episodes, 1)
+        self.threads = whole_number("threads", threads, 1)
+        chosen = Setting.default() if setting is None else setting
+        self.setting = given.need_kind("setting", chosen, Setting)
+        self.params = given.params_of(self.setting.params if params is None else params)
+        self.scope = Scope.parse(deformation)
+        self.regions = make_regions(
+            self.setting.regions if regions is None else regions,
+            graph,
+            straddle=self.setting.straddle,
+        )
+        self.region_count = int(self.regions.max()) + 1
+        self.rates = injection_rates(graph, self.setting)
+        self.credit = self.regions
+        if credit is not None:
+            self.credit = given.credit_of(credit, graph.n, self.region_count)
+        self.live = np.unique(self.credit[graph.sensitive])
+        """(R_live,) regions that can ever carry harm; the fields of all others stay 0."""
+        self.designated = self.scope.designated(len(self.live))
+        phases = given.phases_of(deform_phases)
+        self._schedule = schedule_of(
+            self.setting.horizons if truth("scheduled", scheduled) else None,
+            coupled=truth("coupled", coupled),
+            gated=[phase and self.scope.kind != "off" for phase in phases],
+        )
+        self._pool: ThreadPoolExecutor | None = None
+        kind = choose_backend(backend, self)
+        self._backend = (LanesBackend if kind == "lanes" else PushBackend)(self, self._schedule)
+        self._episode, self._keys = self._backend.episode, self._backend.keys
+        self._shape = (self.episodes,)
+        self._room = (COUNT, self._backend.rows)
+        self._unpadded = self._backend.rows == self.episodes
+
+    @property
+    def backend(self) -> str:
+        """Name of the backend in use."""
+        return self._backend.name
+
+    @property
+    def coupled(self) -> bool:
+        """Whether Replay reuses the draws of Exposure."""
+        return bool(self._schedule[TAGS, REPLAY] == self._schedule[TAGS, EXPOSURE])
+
+    @property
+    def clock(self) -> npt.NDArray[np.int64]:
+        """(E,) step within the present phase."""
+        return self._episode[CLOCK, : self.episodes].copy()
+
+    @property
+    def phase(self) -> npt.NDArray[np.int64]:
+        """(E,) present phase: 0 exposure, 1 decay, 2 replay."""
+        return self._episode[PHASE, : self.episodes].copy()
+
+    @property
+    def stimulus(self) -> npt.NDArray[np.int64]:
+        """(E,) stimulus of the episode, 1-based; 0 before it is started."""
+        return self._episode[STIMULUS, : self.episodes].copy()
+
+    @property
+    def keys(self) -> npt.NDArray[np.uint64]:
+        """(E,) key of the present phase: its draws are `rng.uniform(key, clock, node)`."""
+        return self._keys[PHASE_KEY, : self.episodes].copy()
+
+    @property
+    def active(self) -> npt.NDArray[np.bool_]:
+        """(E, n) the active set A_t."""
+        return self._backend.read_active()
+
+    @property
+    def G(self) -> npt.NDArray[np.float32]:
+        """(E, regions) harm trace."""
+        return self._spread(self._backend.read_field(0))
+
+    @property
+    def H(self) -> npt.NDArray[np.float32]:
+        """(E, regions) scar."""
+        return self._spread(self._backend.read_field(1))
+
+    def place(self, active: npt.ArrayLike, episodes: npt.ArrayLike | None = None) -> None:
+        """Put started episodes into given observable states; clock, draws and memory stay.
+
+        Args:
+            active: bool, a row of n nodes for each placed episode.
+            episodes: indices to place; default all.
+        """
+        rows = self.rows_of(episodes)
+        states = given.states_of(active, len(rows), self.graph.n)
+        idle = rows[self._episode[STIMULUS, rows] == 0]
+        if len(idle):
+            raise ValueError(f"episodes {idle[:5].tolist()} are not started; call start() first")
+        self._backend.write_active(rows, states)
+
+    def set_deformation(self, on: bool) -> None:
+        """Deform the kernel in all phases, or in none; the fields evolve either way."""
+        self._schedule[GATED] = truth("on", on) and self.scope.kind != "off"
+
+    def step(self, actions: npt.ArrayLike) -> npt.NDArray[np.float32]:
+        """One step of every episode.
+
+        Args:
+            actions: (E,) in {0 aggressive, 1 moderate, 2 conservative}.
+
+        Returns:
+            (len(STATS), E) what the step did, rows named by `STATS`.
+        """
+        if not (  # the way of an agent, 100 ns of which are a fiftieth of a step of 64 episodes
+            type(actions) is np.ndarray
+            and actions.dtype is _WHOLE
+            and actions.shape == self._shape
+            and actions.flags.carray
+        ):
+            actions = given.actions_of(actions, self.episodes, self._shape)
+        trace = np.empty(self._room, _SINGLE)
+        self._run(actions, trace)
+        return trace if self._unpadded else trace[:, : self.episodes]
+
+    def run(self, actions: npt.ArrayLike, steps: int) -> npt.NDArray[np.float32]:
+        """`steps` steps in one call; (steps, len(STATS), E).
+
+        Args:
+            actions: (E,) for all of the steps, or (steps, E).
+            steps: how many, >= 1.
+        """
+        steps = whole_number("steps", steps, 1)
+        chosen = given.actions_of(actions, self.episodes, self._shape, (steps, self.episodes))
+        trace = np.empty((steps, *self._room), _SINGLE)
+        self._run(chosen.reshape(-1), trace.reshape(-1, self._room[1]))
+        return trace[:, :, : self.episodes]
+
+    def _run(self, actions: npt.NDArray[np.int64], trace: npt.NDArray[np.float32]) -> None:
+        """Fill the trace, (steps * len(STATS), rows), or say which action is unknown."""
+        backend = self._backend
+        if self.threads == 1:
+            bad = backend.run(0, actions, trace)
+        else:
+            self._pool = self._pool or ThreadPoolExecutor(self.threads)
+            jobs = [self._pool.submit(backend.run, i, actions, trace) for i in range(self.threads)]
+            bad = max(job.result() for job in jobs)
+        if bad >= 0:
+            raise ValueError(
+                f"actions must be 0, 1 or 2, got {actions[bad]} for episode {bad % self.episodes}"
+            )
+
+    def snapshot(self) -> dict[str, npt.NDArray[Any]]:
+        """Everything that evolves, as plain arrays that any backend can restore.
+
+        `affected` is (D, E, R_live), the oldest entry of the delay buffer first.
+        """
+        ring = self._backend.read_ring()
+        return {
+            "active": self.active,
+            "G": self._backend.read_field(0),
+            "H": self._backend.read_field(1),
+            "affected": np.roll(ring, -self._backend.turns[0][SLOT], axis=0),
+            "clock": self.clock,
+            "phase": self.phase,
+            "stimulus": self.stimulus,
+            "entries": self._episode[ENTRIES:, : self.episodes].copy(),
+            "keys": self._keys[:, : self.episodes].copy(),
+            "layout": np.array(self._layout),
+        }
+
+    def restore(self, state: Mapping[str, npt.NDArray[Any]]) -> None:
+        """Take over a `snapshot` of an engine with the same graph, regions, delay and episodes."""
+        arrays = checked_state(state, self.snapshot())
+        if str(arrays["layout"]) != self._layout:
+            raise ValueError(
+                "the snapshot is of another graph, other regions or other credit; restore it into "
+                "an engine built alike"
+            )
+        given.check_values(arrays, self.graph.stimuli, "G", "H", "affected")
+        for turn in self._backend.turns:
+            turn[SLOT] = 0
+        self._backend.write(arrays["active"], arrays["G"], arrays["H"], arrays["affected"])
+        rows = slice(0, self.episodes)
+        self._episode[CLOCK, rows] = arrays["clock"]
+        self._episode[PHASE, rows] = arrays["phase"]
+        self._episode[STIMULUS, rows] = arrays["stimulus"]
+        self._episode[ENTRIES:, rows] = arrays["entries"]
+        self._episode[INJECTING] = 0
+        self._keys[:, rows] = arrays["keys"]
+
+    def close(self) -> None:
+        """End the threads; the next step starts new ones."""
+        if self._pool is not None:
+            self._pool.shutdown()
+            self._pool = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_pool": None}  # threads cannot be copied
+
+    @cached_property
+    def _layout(self) -> str:
+        """Digest of what the state's rows and columns stand for."""
+        digest = hashlib.sha256(self.graph.hash.encode())
+        digest.update(self.regions.astype("<i4").tobytes())
+        digest.update(self.credit.astype("<i4").tobytes())
+        return digest.hexdigest()[:16]
+
+    def _begin_episodes(
+        self, rows: given.Whole, keys: npt.ArrayLike, stimuli: given.Whole, keep_memory: bool
+    ) -> None:
+        k = given.keys_of(keys, len(rows))
+        self._episode[ENTRIES:, rows] = 0
+        self._keys[EPISODE_KEY, rows] = k
+        if not keep_memory:
+            self._backend.clear_memory(rows)
+        self._begin_phase(rows, EXPOSURE, stimuli)
+
+    def _begin_phase(self, rows: given.Whole, phase: int, stimuli: given.Whole | None) -> None:
+        if stimuli is not None:
+            self._episode[STIMULUS, rows] = stimuli
+        enter_phases(self._episode, self._keys, self._schedule, rows, phase)
+        if phase != DECAY:
+            self._backend.clear_active(rows)
+
+    def check_stimuli(self, stimuli: npt.ArrayLike, count: int) -> npt.NDArray[np.int64]:
+        """(count,) 1-based stimuli from one or one per episode; an unknown one is an error."""
+        return given.stimuli_of(stimuli, count, self.graph.stimuli)
+
+    def _spread(self, field: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
+        whole = np.zeros((self.episodes, self.region_count), np.float32)
+        whole[:, self.live] = field
+        return whole

@@ -1,0 +1,234 @@
+"""`Setting`: the open choices of the simulated platform, read from files of the package.
+
+What the paper leaves open (cascade size, injection rates, reward shape, region size, ...) is chosen
+once for every method. The values live in `setting.toml` beside this file; other readings of the
+paper, `Setting.named("compact")` for one, in the folder `readings`.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from functools import lru_cache
+from importlib.resources import files
+from typing import Any
+
+from rapo_core.params import FieldParams
+from rapo_core.validate import (
+    AT_LEAST_ONE,
+    NOT_NEGATIVE,
+    POSITIVE,
+    PROBABILITY,
+    SHARE,
+    TRUTH,
+    Rule,
+    check_fields,
+)
+
+AGGRESSIVE, MODERATE, CONSERVATIVE = 0, 1, 2
+ACTIONS = ("aggressive", "moderate", "conservative")
+EXPOSURE, DECAY, REPLAY = 0, 1, 2
+PHASES = ("exposure", "decay", "replay")
+"""As files and arguments call them; to people the second one is the washout."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Setting:
+    """Choices about graph, dynamics, injection, reward, budget; `Setting.default()` reads them."""
+
+    neighbours: float
+    """Targets are drawn among the `neighbours * out_degree` nearest nodes, >= 1."""
+    sensitive_low: float
+    """Smallest share of nodes in V_sens, in (0, 1)."""
+    sensitive_high: float
+    """Largest share of nodes in V_sens, in (0, 1)."""
+    stretch: float
+    """Length over breadth of the shape along which V_sens is grown, >= 1; 1 is a ball."""
+    echo: float
+    """Probability that an edge leaving V_sens is turned inwards, in [0, 1]; generated graphs."""
+    inside_weight: float
+    """Factor on the probability of edges inside V_sens before scaling, > 0."""
+    entering_weight: float
+    """The same of edges into V_sens, > 0."""
+    leaving_weight: float
+    """The same of edges out of V_sens, > 0."""
+    factor: float
+    """Factor on all probabilities of a generated graph, >= 0; 0 searches, for each graph, the one
+    that gives `cascade_target`, as is always done for a loaded graph."""
+    cascade_target: float
+    """Mean |A_t| over steps 50..400 of a nominal run with the moderate action, > 0."""
+    seeding: str
+    """Where the seeds of a stimulus lie: in a `ball` around a node of V_sens, or `split` into those
+    nearest to it inside V_sens and those nearest outside."""
+    support: int
+    """Seed nodes of a stimulus, >= 1; split ones are at most an eighth of the nodes."""
+    inside_share: float
+    """Of split seeds: mean share inside V_sens, in [0, 1]."""
+    inside_spread: float
+    """Of split seeds: the share is uniform over stimuli within `inside_share` +- this, >= 0."""
+    edge_cap: float
+    """Largest probability of an edge, in (0, 1]: odds of 1 are infinite, no gate lowers them."""
+    loaded_support: int
+    """Seed nodes of a stimulus on a loaded graph, >= 1."""
+    loaded_share: float
+    """Mean share inside V_sens of split seeds on a loaded graph, in [0, 1]."""
+    loaded_spread: float
+    """The share there is uniform over stimuli within `loaded_share` +- this, >= 0."""
+    persistence: float
+    """s: probability that an active node stays active by itself, in [0, 1)."""
+    delay: int
+    """D: steps between activity and the harm it causes, >= 1."""
+    regions: str
+    """Region spec: `node`, `community:<mean size>`, `pieces:<mean size>` or `grid:<k>`."""
+    straddle: bool
+    """Whether a community may hold nodes on both sides of the border of V_sens."""
+    rates: tuple[float, float, float]
+    """Expected seeds per step under the aggressive, moderate and conservative action, > 0."""
+    influence_tilt: float
+    """Aggressive seeds are weighted by exp(influence_tilt * influence), >= 0."""
+    risk_tilt: float
+    """Conservative seeds are weighted by exp(-risk_tilt * risk), >= 0."""
+    kappa_s: float
+    """Saturation of the reward for served injections, >= 0; 0 is a reward linear in them."""
+    outside_weight: float
+    """Weight of engagement outside V_sens in the reward, >= 0."""
+    kappa: float
+    """Saturation of engagement outside V_sens, in nodes, > 0."""
+    psi_min: float
+    """Lower bound of the conductance where no constants of the fields are given, in (0, 1]."""
+    budget: float
+    """f: budget of every cost, as a share of the constant aggressive policy's under `P0`, >= 0;
+    at 0 the duals rise with the cost itself, as the paper writes it."""
+    horizons: tuple[int, int, int]
+    """Steps of exposure, decay and replay, >= 1 each."""
+
+    def __post_init__(self) -> None:
+        for name in ("rates", "horizons"):
+            value = getattr(self, name)
+            if isinstance(value, str) or not hasattr(value, "__len__") or len(value) != 3:
+                raise ValueError(f"{name} must hold three numbers, got {value!r}")
+            object.__setattr__(self, name, tuple(value))
+        check_fields(self, _RULES)
+        if self.sensitive_low > self.sensitive_high:
+            raise ValueError(
+                f"sensitive_low must be at most sensitive_high, got {self.sensitive_low} > "
+                f"{self.sensitive_high}"
+            )
+
+    @staticmethod
+    def default() -> Setting:
+        """The package's own values."""
+        return _read(DEFAULT)
+
+    @staticmethod
+    def named(name: str) -> Setting:
+        """A reading of the paper by its name, one of `READINGS`.
+
+        `echo` is the default: V_sens is an echo chamber. `compact` is the first reading, with all
+        stimuli inside V_sens and a saturating reward. `bistable` lets activity, once established,
+        resist the gate.
+        """
+        if name not in READINGS:
+            raise ValueError(f"reading must be one of {', '.join(READINGS)}, got {name!r}")
+        return _read(name)
+
+    @property
+    def params(self) -> FieldParams:
+        """Constants of the fields where none are given: the paper's, with `psi_min`."""
+        return FieldParams(psi_min=self.psi_min)
+
+    def replace(self, **changes: Any) -> Setting:
+        """A copy with some values changed, validated anew."""
+        return Setting.from_dict({**asdict(self), **changes})
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, for configs and manifests."""
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Setting:
+        """Build from a mapping that holds every field and nothing else.
+
+        Version 0.1 had fewer: what is missing of the later ones has the value it stood for then,
+        so that what was written is still the same platform.
+        """
+        given = {**BEFORE, **values}
+        given.setdefault("loaded_support", given.get("support"))
+        names = {f.name for f in fields(cls)}
+        wrong = sorted(set(given) ^ names)
+        if wrong:
+            raise ValueError(f"unknown or missing settings {wrong}; needed are {sorted(names)}")
+        return cls(**given)
+
+
+def _whole(value: Any) -> bool:
+    return not isinstance(value, bool) and int(value) == value and value >= 1
+
+
+_STEPS = Rule("a whole number of steps >= 1", _whole)
+_SEEDS = Rule("a whole number >= 1", _whole)
+SEEDINGS = ("ball", "split")
+_RULES: dict[str, Rule] = {
+    "neighbours": AT_LEAST_ONE,
+    "sensitive_low": SHARE,
+    "sensitive_high": SHARE,
+    "stretch": AT_LEAST_ONE,
+    "echo": PROBABILITY,
+    "inside_weight": POSITIVE,
+    "entering_weight": POSITIVE,
+    "leaving_weight": POSITIVE,
+    "factor": NOT_NEGATIVE,
+    "cascade_target": POSITIVE,
+    "seeding": Rule(f"one of {', '.join(SEEDINGS)}", lambda v: v in SEEDINGS, number=False),
+    "support": _SEEDS,
+    "inside_share": PROBABILITY,
+    "inside_spread": NOT_NEGATIVE,
+    "loaded_support": _SEEDS,
+    "loaded_share": PROBABILITY,
+    "loaded_spread": NOT_NEGATIVE,
+    "edge_cap": Rule("a probability in (0, 1]", lambda v: 0 < v <= 1),
+    "persistence": Rule("a probability in [0, 1)", lambda v: 0 <= v < 1),
+    "delay": _STEPS,
+    "regions": Rule(
+        "a region spec such as 'community:5'", lambda v: isinstance(v, str), number=False
+    ),
+    "straddle": TRUTH,
+    "rates": Rule("three positive numbers of seeds per step", lambda v: v > 0),
+    "influence_tilt": NOT_NEGATIVE,
+    "risk_tilt": NOT_NEGATIVE,
+    "kappa_s": NOT_NEGATIVE,
+    "outside_weight": NOT_NEGATIVE,
+    "kappa": POSITIVE,
+    "psi_min": Rule("a number in (0, 1]", lambda v: 0 < v <= 1),
+    "budget": NOT_NEGATIVE,
+    "horizons": Rule("three whole numbers of steps >= 1", _whole),
+}
+"""What each value must be, in words and as a test of one number (or word)."""
+
+
+BEFORE: dict[str, Any] = {
+    "edge_cap": 1.0,
+    "stretch": 1.0,
+    "echo": 0.0,
+    "entering_weight": 1.0,
+    "leaving_weight": 1.0,
+    "factor": 0.0,
+    "seeding": "ball",
+    "inside_share": 1.0,
+    "inside_spread": 0.0,
+    "psi_min": 0.1,
+    "loaded_share": 1.0,
+    "loaded_spread": 0.0,
+}
+"""What a setting of version 0.1 stood for without saying so."""
+
+DEFAULT = "echo"
+READINGS = (DEFAULT, "compact", "bistable")
+
+
+@lru_cache
+def _read(name: str) -> Setting:
+    folder = files("rapo.cascade")
+    path = folder / "setting.toml" if name == DEFAULT else folder / "readings" / f"{name}.toml"
+    return Setting.from_dict(tomllib.loads(path.read_text(encoding="utf-8")))

@@ -1,0 +1,57 @@
+"""`rapo docs`: the manual's pages in a terminal, from the installed package or the checkout."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+import rapo
+
+NOT_SHOWN = ("reference",)
+"""Folders of the site alone; in Python, `help` tells the same."""
+
+
+def manual() -> Path:
+    """The folder of the pages: in the wheel beside the package, in a checkout at its root."""
+    package = Path(rapo.__file__).parent
+    inside, checkout = package / "docs", package.parents[3] / "docs"
+    return inside if inside.is_dir() else checkout
+
+
+def pages() -> dict[str, Path]:
+    """Pages by name, such as `faq` or `gate/operate`; a folder's own page by the folder's name."""
+    folder = manual()
+    found = {}
+    for path in sorted(folder.rglob("*.md")):
+        inner = path.relative_to(folder)
+        if inner.parts[0] not in NOT_SHOWN:
+            name = inner.parent if path.stem == "README" else inner.with_suffix("")
+            found[name.as_posix()] = path
+    if not found:
+        raise ValueError(f"no pages are at {folder}; install rapo-rl from its wheel, or a checkout")
+    return found
+
+
+def docs(
+    page: Annotated[
+        str | None, typer.Argument(help="A page, such as faq; default: list them all.")
+    ] = None,
+) -> None:
+    """Read the manual in the terminal; without a page, list what there is."""
+    from rich.console import Console
+    from rich.markdown import Markdown
+
+    found = pages()
+    console = Console()
+    if page is None:
+        for name, path in found.items():
+            title = path.read_text(encoding="utf-8").partition("\n")[0].removeprefix("# ")
+            console.print(f"{name:<24} {title}", highlight=False, markup=False)
+        console.print("\nrapo docs PAGE shows one.", highlight=False)
+        return
+    name = page.removeprefix("docs/").removesuffix(".md")
+    if name not in found:
+        raise ValueError(f"no page is called {page!r}; rapo docs lists them")
+    console.print(Markdown(found[name].read_text(encoding="utf-8"), hyperlinks=False))

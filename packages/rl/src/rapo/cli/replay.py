@@ -1,0 +1,105 @@
+"""`rapo rsd` and `rapo report`: the diagnostic, and a page of its results."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from rapo.cli.options import Fit, Force, GraphFile, Regions
+
+
+def rsd(
+    policy: Annotated[
+        str,
+        typer.Argument(
+            help="RUN/checkpoint.pt, aggressive, moderate, conservative, scripted, a .zip of "
+            "Stable-Baselines3 (PPO, A2C, DQN, ...), or package.module:name of a policy of your "
+            "own."
+        ),
+    ],
+    method: Annotated[
+        str | None,
+        typer.Option(help="Checkpoints: as what to evaluate it, such as off@rep or Shield."),
+    ] = None,
+    threshold: Annotated[float | None, typer.Option(help="Checkpoints: of a Shield.")] = None,
+    nodes: Annotated[int | None, typer.Option(help="Size of the graph, default 250.")] = None,
+    graph_seed: Annotated[int | None, typer.Option(help="Seed of the graph, default 0.")] = None,
+    graph: GraphFile = None,
+    deformation: Annotated[
+        str | None, typer.Option(help="full (default), off, topk:<k> or local[:<share>].")
+    ] = None,
+    regions: Regions = None,
+    fit: Fit = None,
+    observe: Annotated[
+        str | None, typer.Option(help="x (default), or xGH to show the fields.")
+    ] = None,
+    episodes: Annotated[int, typer.Option(help="RSD episodes.")] = 20,
+    seed: Annotated[int, typer.Option(help="Seed of the first episode.")] = 0,
+    coupled: Annotated[
+        bool, typer.Option("--coupled", help="Replay reuses the draws of Exposure.")
+    ] = False,
+    off_at_replay: Annotated[
+        bool, typer.Option("--off-at-replay", help="Sample Replay from P0 (off@rep).")
+    ] = False,
+    against_p0: Annotated[
+        bool,
+        typer.Option("--against-p0", help="Also run a P0 twin: SM_vs_P0, Reach_vs_P0, ReturnKept."),
+    ] = False,
+    selectivity: Annotated[
+        bool, typer.Option("--selectivity", help="Also begin Replay under another stimulus.")
+    ] = False,
+    horizons: Annotated[
+        str | None, typer.Option(help="Steps of exposure, decay, replay, such as 500,200,500.")
+    ] = None,
+    out: Annotated[Path | None, typer.Option(help="Folder to save the result in.")] = None,
+    force: Force = False,
+) -> None:
+    """Does a policy replay? Run the diagnostic on a graph environment."""
+    from rich.console import Console
+
+    from rapo.paper.rsd_command import parse_horizons, remarks, run_rsd
+    from rapo.rsd.report import text_table
+    from rapo.rsd.result import refuse_to_overwrite
+
+    options: dict[str, Any] = {
+        "episodes": episodes, "seed": seed, "coupled": coupled, "off_at_replay": off_at_replay,
+        "against_P0": against_p0, "selectivity": selectivity,
+        "horizons": None if horizons is None else parse_horizons(horizons), "progress": True,
+    }  # fmt: skip
+    if out is not None:
+        refuse_to_overwrite(out, force=force)
+    made_of = {"deformation": deformation, "regions": regions, "observe": observe, "fit": fit}
+    result = run_rsd(
+        policy, nodes=nodes, graph_seed=graph_seed, graph=graph, made_of=made_of, method=method,
+        threshold=threshold, options=options,
+    )  # fmt: skip
+    console = Console()
+    console.print(text_table({result.manifest.get("method", policy): result}))
+    for line in remarks(result.manifest):
+        console.print(line, highlight=False)
+    if out is not None:
+        result.save(out, force=force)
+        console.print(f"wrote {out}; rapo report {out} makes a page of it", highlight=False)
+
+
+def report(
+    runs: Annotated[list[Path], typer.Argument(help="Folders that `rapo rsd --out` wrote.")],
+    out: Annotated[Path, typer.Option(help="The HTML page to write.")] = Path("report.html"),
+    mixed: Annotated[
+        bool, typer.Option("--mixed", help="Allow results of different graphs on one page.")
+    ] = False,
+    force: Force = False,
+) -> None:
+    """Put saved results on one self-contained HTML page."""
+    from rapo.rsd.report import write_report
+    from rapo.rsd.result import RSDResult, same_graph
+
+    names = [run.name or str(run) for run in runs]
+    if len(set(names)) < len(names):
+        names = [str(run) for run in runs]
+    results = {name: RSDResult.load(run) for name, run in zip(names, runs, strict=True)}
+    if not mixed:
+        same_graph(results)
+    typer.echo(f"wrote {write_report(results, out, force=force)}")

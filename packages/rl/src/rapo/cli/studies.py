@@ -1,0 +1,91 @@
+"""`rapo calibrate` and `rapo reproduce`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from rapo.cli.options import Reading, Tasks, stoppable
+
+
+def calibrate(
+    out: Annotated[Path, typer.Option(help="Folder of the search log; a cut search goes on.")] = (
+        Path("results/calibration")
+    ),
+    points: Annotated[int, typer.Option(help="Sobol points, a power of 2.")] = 8,
+    rounds: Annotated[int, typer.Option(help="Generations of children of the best.")] = 5,
+    around: Annotated[int, typer.Option(help="Children of each.")] = 36,
+    finalists: Annotated[int, typer.Option(help="Settings tried with trained policies.")] = 2,
+    steps: Annotated[str, typer.Option(help="Training steps of each.")] = "8e5",
+    jobs: Annotated[int | None, typer.Option(help="Processes; default all cores.")] = None,
+    write: Annotated[
+        bool, typer.Option("--write", help="Write the choice into the package's setting.toml.")
+    ] = False,
+) -> None:
+    """Choose what the paper leaves open, on calibration graphs only."""
+    from rapo.paper.calibration.command import calibrate_from_words
+
+    with stoppable(f"the same command goes on with what is in {out}"):
+        calibrate_from_words(
+            out, points=points, rounds=rounds, around=around, finalists=finalists, steps=steps,
+            jobs=jobs, write=write,
+        )  # fmt: skip
+
+
+def reproduce(
+    what: Annotated[
+        str,
+        typer.Argument(
+            help="table1, learning, literal, table-a1, sizes, tradeoff, ablations, mechanism, "
+            "motivation (several with commas), all of these; seeds; figures to draw again from "
+            "what is there, pack to keep its pieces in one file; or networks or consistency, "
+            "which stand alone."
+        ),
+    ] = "all",
+    preset: Annotated[
+        str,
+        typer.Option(
+            help="smoke (2 minutes), quick (15 on 2 cores) or paper (7 hours of one thread with a "
+            "core to itself, about 10 side by side)."
+        ),
+    ] = "quick",
+    out: Annotated[
+        Path | None,
+        typer.Option(help="Folder; default results/PRESET, or as the study that stands alone."),
+    ] = None,
+    engine: Annotated[str, typer.Option(help="local processes or a ray cluster.")] = "local",
+    jobs: Tasks = None,
+    reading: Reading = None,
+    data: Annotated[
+        Path | None,
+        typer.Option(
+            help="networks: folder of the real ones (../shared/data); consistency: of screening "
+            "logs (results/calibration). Left out if not there."
+        ),
+    ] = None,
+) -> None:
+    """Run the paper's experiments and put its numbers beside ours; or RAPO on real networks."""
+    if reading is not None and what in ("networks", "consistency", "figures", "pack"):
+        raise ValueError(f"{what} does not take --reading, got {reading}")
+    folder = preset
+    if what in ("networks", "consistency"):
+        folder = what if preset == "paper" else f"{what}-{preset}"
+    place = out or Path("results") / folder
+    with stoppable(f"the same command goes on with what is in {place}"):
+        if what == "networks":
+            from rapo.paper.studies.networks.command import networks_from_words
+
+            real = data or Path("../shared/data")
+            networks_from_words(preset, place, data=real, engine=engine, jobs=jobs)
+            return
+        if what == "consistency":
+            from rapo.paper.studies.consistency.command import consistency_from_words
+
+            logs = data or Path("results/calibration")
+            consistency_from_words(preset, place, data=logs, engine=engine, jobs=jobs)
+            return
+        from rapo.paper.reproduce import reproduce_from_words
+
+        reproduce_from_words(what, preset, out, engine=engine, jobs=jobs, reading=reading)

@@ -1,0 +1,318 @@
+"""`GraphDiffusionVectorEnv`: many episodes of the platform behind Gymnasium's vector interface."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+import gymnasium
+import numpy as np
+import numpy.typing as npt
+from gymnasium.vector import AutoresetMode
+from gymnasium.vector.utils import batch_space
+
+from rapo.cascade.engine import Cascade
+from rapo.cascade.fit import Fit, need_graph
+from rapo.cascade.fitted import chosen_fit
+from rapo.cascade.generate import generate
+from rapo.cascade.graph import Graph
+from rapo.cascade.idle import point_of, warn_if_idle
+from rapo.cascade.regions import RegionSpec
+from rapo.cascade.setting import AGGRESSIVE, DECAY, PHASES, REPLAY, Setting
+from rapo.envs.episodes import EpisodesVectorEnv, Info, Obs
+from rapo.envs.field_summary import SUMMARY, field_summary
+from rapo.envs.render import GraphRenderer
+from rapo.envs.task import X_SIZE, X_START, observable, report_of, reward_of
+from rapo_core.deformation import Scope
+from rapo_core.operating_point import OperatingPoint
+from rapo_core.params import FieldParams
+from rapo_core.validate import one_of, whole_number
+
+
+class GraphDiffusionVectorEnv(EpisodesVectorEnv):
+    """`num_envs` RSD episodes side by side, one kernel call per step.
+
+    Actions: 0 aggressive, 1 moderate, 2 conservative injection. A plain `reset` draws a stimulus
+    and runs exposure, decay and replay by itself (truncated at their end); with
+    `schedule="external"` the caller moves phases on with `begin`. Sub-environment i of
+    `reset(seed=s)` equals a single environment with seed `s + i`, bit by bit.
+
+    `info` describes the step taken: harm (also as `cost`), cost_G, cost_H, scar_mass, reach,
+    sensitive_mass, served, entry_nominal, entry_deformed, odds_ratio, event_odds_ratio; and the
+    present stimulus, phase and clock; each (num_envs,). A step that only resets (autoreset
+    `NextStep`) reports zeros and NaN ratios. The `info` of `reset` also tells the outcome of a fit:
+    fit_regions, fit_tau, fit_odds (calibrated), fit_share, fit_selectivity.
+
+    A graph of one's own is fitted by default (`rapo.fit`): regions and tau by a measured odds
+    ratio. Given `regions` leave tau to be fitted, given `params` the regions, both together
+    nothing. Where next to nothing can scar, an `IdleWarning` says so, once.
+
+    Args:
+        num_envs: number of episodes.
+        nodes: size of a generated graph, default 250.
+        graph_seed: of a generated graph, default 0.
+        graph: a graph of one's own, instead of `nodes` and `graph_seed`.
+        regions: region spec, array or callable, see `make_regions`; default those of the fit,
+            without one those of the setting.
+        deformation: `full` (RAPO), `off` (`P0`), `topk:<k>` or `local[:<share>]`.
+        deform_phases: in which of exposure, decay, replay the deformation is on; (True, True,
+            False) is off@rep.
+        observe: `x`, `xGH` to append the fields of all regions, or `xsummary` to append ten
+            numbers of them (`field_summary`), the same size on every graph.
+        setting: open choices of the platform.
+        params: constants of the fields; default those of the fit, without one the paper's.
+        fit: True or False; None fits a graph of one's own and leaves a generated one alone; or a
+            `Fit` of this graph.
+        coupled: whether Replay reuses Exposure's draws.
+        credit: (n,) region to which the harm of a sensitive node is credited; default its own.
+        schedule: `rsd` or `external`.
+        autoreset_mode: `NextStep`, `SameStep` or `Disabled` (Gymnasium's `AutoresetMode`).
+        backend: of the engine, see `Cascade`.
+        threads: of the engine.
+        render_mode: None or `rgb_array`.
+    """
+
+    remade: ClassVar[frozenset[str]] = EpisodesVectorEnv.remade | {"nodes", "graph_seed"}
+
+    def __init__(
+        self,
+        num_envs: int = 1,
+        *,
+        nodes: int | None = None,
+        graph_seed: int | None = None,
+        graph: Graph | None = None,
+        regions: RegionSpec | None = None,
+        deformation: str | Scope = "full",
+        deform_phases: tuple[bool, bool, bool] = (True, True, True),
+        observe: str = "x",
+        setting: Setting | None = None,
+        params: FieldParams | None = None,
+        fit: bool | Fit | None = None,
+        coupled: bool = False,
+        credit: npt.ArrayLike | None = None,
+        schedule: str = "rsd",
+        autoreset_mode: AutoresetMode | str = AutoresetMode.NEXT_STEP,
+        backend: str = "auto",
+        threads: int = 1,
+        render_mode: str | None = None,
+    ) -> None:
+        if graph is not None and (nodes is not None or graph_seed is not None):
+            raise ValueError(
+                f"give either graph or nodes and graph_seed, got a graph and nodes={nodes}, "
+                f"graph_seed={graph_seed}"
+            )
+        _check_words(observe=observe, schedule=schedule, render_mode=render_mode)
+        num_envs = whole_number("num_envs", num_envs, 1)
+        self.setting = Setting.default() if setting is None else setting
+        if graph is None:
+            seed = 0 if graph_seed is None else graph_seed
+            graph = generate(250 if nodes is None else nodes, seed, self.setting)
+        need_graph(graph)
+        self.graph = graph
+        self.region_spec = _words_of(regions)
+        self.fit = chosen_fit(graph, fit, regions=regions, params=params, setting=self.setting)
+        if self.fit is not None:
+            regions = self.fit.regions if regions is None else regions
+            params = self.fit.params if params is None else params
+            self.region_spec = self.region_spec or self.fit.spec
+        self.observe, self.render_mode = observe, render_mode
+        self.engine: Cascade = Cascade(
+            graph,
+            num_envs,
+            setting=self.setting,
+            params=params,
+            regions=regions,
+            deformation=deformation,
+            deform_phases=deform_phases,
+            coupled=coupled,
+            scheduled=schedule == "rsd",
+            credit=credit,
+            backend=backend,
+            threads=threads,
+        )
+        if self.fit is not None and not self.fit.in_force(self.engine.regions, self.engine.params):
+            self.fit = None  # other constants or regions than it measured: its odds mean nothing
+        # What `like` builds on is what was found, so that a change of one option refits nothing.
+        self.options: dict[str, Any] = {
+            "graph": graph, "regions": self.engine.regions, "deformation": deformation,
+            "deform_phases": deform_phases, "observe": observe, "setting": setting,
+            "params": self.engine.params, "fit": False if self.fit is None else self.fit,
+            "coupled": coupled, "credit": credit, "schedule": schedule,
+            "autoreset_mode": autoreset_mode, "backend": backend, "threads": threads,
+        }  # fmt: skip
+        if self.engine.scope.kind != "off" and any(deform_phases):
+            warn_if_idle(graph, self.engine.regions, self.engine.params, self.setting)
+        high = np.full(X_SIZE + self._fields(), np.inf, np.float32)
+        high[:4] = 1
+        self.single_observation_space = gymnasium.spaces.Box(np.zeros_like(high), high)
+        self.single_action_space = gymnasium.spaces.Discrete(3)
+        self.observation_space = batch_space(self.single_observation_space, num_envs)
+        self.action_space = batch_space(self.single_action_space, num_envs)
+        self._served_at_most = self.engine.rates[:, AGGRESSIVE].sum(axis=1, dtype=np.float64)
+        self._renderer: GraphRenderer | None = None
+        self._open(num_envs, schedule, autoreset_mode, X_SIZE)
+        self._x[:] = X_START
+
+    def __repr__(self) -> str:
+        kind = f"{self.num_envs} x {self.graph.n:,} nodes, deformation {self.engine.scope}"
+        constants = f"{self.engine.region_count:,} regions, tau {self.engine.params.tau:.3g}"
+        return f"{type(self).__name__}({kind}; {self.fit or f'not fitted, {constants}'})"
+
+    __str__ = __repr__
+
+    @property
+    def operating_point(self) -> OperatingPoint:
+        """Which regions can scar in a nominal Exposure."""
+        engine = self.engine
+        return point_of(self.graph, engine.regions, engine.params, self.setting)
+
+    @property
+    def stimuli(self) -> int:
+        """Number of stimuli, numbered from 1."""
+        return int(self.graph.stimuli)
+
+    @property
+    def horizons(self) -> tuple[int, int, int]:
+        """Steps of exposure, decay and replay."""
+        return self.setting.horizons
+
+    @property
+    def memory_mask(self) -> npt.NDArray[np.bool_] | None:
+        """(d,) entries of the observation that show the fields; None with `observe="x"`."""
+        if self.observe == "x":
+            return None
+        mask = np.ones(X_SIZE + self._fields(), np.bool_)
+        mask[:X_SIZE] = False
+        return mask
+
+    def describe(self) -> dict[str, Any]:
+        """What the environment is made of, for a manifest."""
+        deforms = self.engine.scope.kind != "off" and any(self.options["deform_phases"])
+        return {
+            "graph_hash": self.graph.hash,
+            "graph": dict(self.graph.meta),
+            "setting": self.setting.to_dict(),
+            "params": self.engine.params.to_dict(),
+            "deformation": str(self.engine.scope),
+            "deform_phases": list(self.options["deform_phases"]),
+            "regions": self.region_spec,
+            "fit": None if self.fit is None else {**self.fit.outcome(), "words": str(self.fit)},
+            "operating_point": self.operating_point.to_dict() if deforms else None,
+            "observe": self.observe,
+        }
+
+    def snapshot(self) -> dict[str, npt.NDArray[Any]]:
+        """Everything that evolves, as plain arrays."""
+        return {"graph": np.array(self.graph.hash), **super().snapshot()}
+
+    def restore(self, state: Mapping[str, npt.NDArray[Any]]) -> tuple[Obs, Info]:
+        """Take over a `snapshot` of an environment with the same graph and configuration."""
+        if isinstance(state, Mapping) and str(state.get("graph", self.graph.hash)) != (
+            self.graph.hash
+        ):
+            raise ValueError(
+                f"the snapshot is of graph {state['graph']}, this environment has {self.graph.hash}"
+            )
+        return super().restore(state)
+
+    def render(self) -> tuple[Any, ...] | None:
+        """An RGB array (H, W, 3) of every episode, if `render_mode` is `rgb_array`."""
+        if self.render_mode is None:
+            return None
+        if self._renderer is None:
+            self._renderer = GraphRenderer(self.graph, self.engine.regions)
+        active, H = self.engine.active, self.engine.H
+        phase, clock = self.engine.phase, self.engine.clock
+        return tuple(
+            self._renderer.draw(active[i], H[i], PHASES[phase[i]], int(clock[i]))
+            for i in range(self.num_envs)
+        )
+
+    def run(self, action: int, steps: int) -> tuple[npt.NDArray[np.float64], Info]:
+        """`steps` steps of all episodes with one action, in one kernel call.
+
+        For callers that look at no observation on the way and move the phases on themselves
+        (`schedule="external"`); the numbers are those of as many calls of `step`.
+
+        Returns:
+            Rewards (steps, num_envs), and the `info` of the steps, (steps, num_envs) each.
+        """
+        if self.schedule != "external" or self._done.any():
+            raise ValueError(
+                f"run() needs schedule='external' and episodes that are begun, got schedule="
+                f"{self.schedule!r}; call reset() or begin() first"
+            )
+        stats = self.engine.run(action, steps).swapaxes(0, 1)
+        last, clock = stats[:, -1], self.engine.clock
+        self._x = observable(last, clock, self.graph.n, self.setting.horizons[0])
+        most = self._served_at_most[self.engine.stimulus - 1]
+        return reward_of(stats, most, self.setting), report_of(stats)
+
+    def close_extras(self, **kwargs: Any) -> None:
+        """Release the figure of the renderer and the threads."""
+        self.engine.close()
+        if self._renderer is not None:
+            self._renderer.close()
+            self._renderer = None
+
+    def _advance(
+        self, actions: npt.NDArray[Any], pending: npt.NDArray[np.bool_]
+    ) -> tuple[Obs, npt.NDArray[np.float64], Info]:
+        stats = self.engine.step(actions)
+        clock = self.engine.clock
+        x = observable(stats, clock, self.graph.n, self.setting.horizons[0])
+        if self.schedule == "rsd":
+            x[(self.engine.phase == REPLAY) & (clock == 0)] = X_START
+        reward = reward_of(stats, self._served_at_most[self.engine.stimulus - 1], self.setting)
+        stats[:, pending] = 0
+        return x, reward, report_of(stats)
+
+    def _entered(self, phase: int, rows: npt.NDArray[np.int64]) -> None:
+        if phase == DECAY:
+            self._x[rows, 4] = 0
+        else:
+            self._x[rows] = X_START
+
+    def _observation(self) -> Obs:
+        if self.observe == "x":
+            return self._x.copy()
+        G, H = self.engine.G, self.engine.H
+        if self.observe == "xsummary":
+            return np.concatenate([self._x, field_summary(G, H, self.engine.params)], axis=1)
+        return np.concatenate([self._x, G, H], axis=1)
+
+    def _fields(self) -> int:
+        """Entries of the observation that show the memory."""
+        sizes = {"x": 0, "xGH": 2 * self.engine.region_count, "xsummary": SUMMARY}
+        return sizes[self.observe]
+
+    def _changed(
+        self, horizons: tuple[int, int, int], deformed: tuple[bool, bool, bool]
+    ) -> dict[str, Any]:
+        changed = {
+            "setting": self.setting.replace(horizons=horizons),
+            "deform_phases": deformed,
+        }
+        return changed if any(deformed) else {**changed, "deformation": "off"}
+
+    def _reset_info(self) -> Info:
+        """The outcome of the fit, each (num_envs,); empty without one."""
+        outcome = {} if self.fit is None else self.fit.outcome()
+        return {f"fit_{name}": np.full(self.num_envs, value) for name, value in outcome.items()}
+
+
+_KNOWN: dict[str, tuple[str | None, ...]] = {
+    "observe": ("x", "xGH", "xsummary"),
+    "schedule": ("rsd", "external"),
+    "render_mode": (None, "rgb_array"),
+}
+
+
+def _check_words(**words: str | None) -> None:
+    for name, word in words.items():
+        one_of(name, word, _KNOWN[name])
+
+
+def _words_of(regions: Any) -> str | None:
+    """How a manifest names regions that were given."""
+    return regions if isinstance(regions, str | None) else "explicit"

@@ -1,0 +1,90 @@
+"""`rapo calibrate`: screen, look again, train, choose; every result is a line of a log."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+from rapo.cascade.setting import Setting
+from rapo.paper.calibration.log import Log
+from rapo.paper.calibration.search import distinct, screening, second_look
+from rapo.paper.calibration.space import SETTING_FILE, setting_text
+from rapo.paper.calibration.trained import training
+from rapo.paper.paper import METRICS, TABLE1
+from rapo.paper.train_words import parse_count
+from rapo_core.validate import whole_number
+
+
+def calibrate(
+    out: Path | str,
+    *,
+    points: int = 8,
+    rounds: int = 5,
+    around: int = 36,
+    finalists: int = 2,
+    steps: int = 800_000,
+    jobs: int | None = None,
+    tell: Callable[[str], None] = lambda words: None,
+) -> dict[str, Any]:
+    """Search, and return the chosen setting with what it gives.
+
+    Args:
+        out: folder of the logs `screening.jsonl`, `second_look.jsonl` and `training.jsonl`; a cut
+            search goes on.
+        points: Sobol points, a power of 2.
+        rounds: generations of children of the best.
+        around: children of each.
+        finalists: settings that are tried with trained policies.
+        steps: training steps of each.
+        jobs: processes, default one per core.
+        tell: called with a line of progress.
+    """
+    out = Path(out)
+    out.mkdir(parents=True, exist_ok=True)
+    tried = screening(Log(out / "screening.jsonl"), points, rounds, around, jobs, tell)
+    looked = second_look(Log(out / "second_look.jsonl"), tried, jobs, tell)
+    best = [Setting.from_dict(entry["setting"]) for entry in distinct(looked, finalists)]
+    judged = training(Log(out / "training.jsonl"), best, steps, jobs, tell)
+    winner = min(judged, key=lambda entry: float(entry["score"]))
+    tell(f"chosen: score {winner['score']:.2f}")
+    (out / "chosen.json").write_text(json.dumps(winner, indent=2) + "\n", encoding="utf-8")
+    return winner
+
+
+def calibrate_from_words(out: Path, *, steps: str, write: bool, **numbers: Any) -> None:
+    """`rapo calibrate`: see its help for the arguments."""
+    for name in ("points", "rounds", "around", "finalists"):
+        whole_number(f"--{name}", numbers[name], 1)
+    if numbers["points"] & (numbers["points"] - 1):
+        raise ValueError(f"--points must be a power of 2, got {numbers['points']}")
+    if numbers["jobs"] is not None:
+        whole_number("--jobs", numbers["jobs"], 1)
+    if out.exists() and not out.is_dir():
+        raise ValueError(f"{out} is a file; choose another --out")
+    console = Console()
+    with console.status("screening") as status:
+
+        def tell(words: str) -> None:
+            status.update(words)
+            console.print(words, highlight=False)
+
+        chosen = calibrate(out, steps=parse_count("--steps", steps), tell=tell, **numbers)
+    setting = Setting.from_dict(chosen["setting"])
+    table = Table("method", *METRICS, "OddsRatio", "R_c", box=box.SIMPLE_HEAD)
+    for method, row in chosen["found"].items():
+        paper = TABLE1.get(method)
+        cells = [f"{row[m]:.2f}" + (f" ({paper[m][0]:.2f})" if paper else "") for m in METRICS]
+        table.add_row(method, *cells, f"{row['OddsRatio']:.2f}", f"{row['R_c']:.1f}")
+    console.print("trained on calibration graphs, the paper's numbers in brackets")
+    console.print(table)
+    console.print(setting_text(setting), highlight=False)
+    if write:
+        path = Path(str(SETTING_FILE))
+        path.write_text(setting_text(setting), encoding="utf-8")
+        console.print(f"wrote {path}", highlight=False)

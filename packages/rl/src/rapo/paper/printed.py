@@ -1,0 +1,106 @@
+"""Tables and curves in a terminal: whole at 80 columns, no word cut."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+if TYPE_CHECKING:  # studies need torch, the demo does not
+    from rapo.paper.studies.section import Section
+
+BARS = " ▁▂▃▄▅▆▇█"
+"""Heights of a curve, from nothing to its largest value."""
+_GAP = 2
+"""Blanks between columns."""
+_SENTENCE = 16
+"""Characters from which a cell is broken between its words."""
+
+
+def print_sections(console: Console, sections: Sequence[Section], folder: Path) -> None:
+    """The first table of each section, and where the rest of it is."""
+    left = 0
+    for section in sections:
+        console.print(f"\n[bold]{section.title}[/bold]")
+        for caption, frame in section.tables[:1]:
+            print_frame(console, frame, caption)
+        left += len(section.tables[1:])
+    also = f", with {left} more tables and the figures" if left else ""
+    console.print(
+        f"wrote {folder / 'report.html'} and {folder / 'summary.md'}{also}", highlight=False
+    )
+
+
+def print_frame(console: Console, frame: pd.DataFrame, caption: str = "") -> None:
+    """A table; one that is too wide goes on below itself, its first column repeated."""
+    columns = [str(name) for name in frame.columns]
+    cells = [[str(value) for value in row] for row in frame.itertuples(index=False)]
+    widths = [
+        max(_needs(name, 1), *(_needs(row[i], _SENTENCE) for row in cells))
+        for i, name in enumerate(columns)
+    ]
+    for number, block in enumerate(blocks(widths, console.width - _GAP)):
+        title = caption if number == 0 else None
+        table = Table(title=title, box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), title_justify="left")
+        for i in block:
+            table.add_column(columns[i], min_width=widths[i], overflow="fold")
+        for row in cells:
+            table.add_row(*(row[i] for i in block))
+        console.print(table)
+
+
+def _needs(text: str, sentence: int) -> int:
+    """Characters that a text needs: a short one all of its own, a long one those of a word."""
+    if len(text) < sentence:
+        return len(text)
+    return max((len(word) for word in text.split()), default=0)
+
+
+def blocks(widths: Sequence[int], room: int) -> list[list[int]]:
+    """Columns side by side in `room` characters; every block begins with the first column."""
+    found = [[0]]
+    for i in range(1, len(widths)):
+        taken = sum(widths[j] + _GAP for j in (*found[-1], i))
+        if taken > room and len(found[-1]) > 1:
+            found.append([0])
+        found[-1].append(i)
+    return found
+
+
+def spark(values: npt.ArrayLike, largest: float) -> str:
+    """A curve as bars, a character a value; `largest` is the height of a full one."""
+    height = np.clip(np.asarray(values, float) / max(largest, 1e-12), 0, 1) * (len(BARS) - 1)
+    return "".join(BARS[int(step)] for step in np.ceil(height - 1e-9))
+
+
+def print_curves(
+    console: Console, curves: Mapping[str, Any], phase: npt.NDArray[np.int64], title: str
+) -> None:
+    """Curves (T,) over the phases as lines of bars, all on one scale."""
+    names = ("exposure", "washout", "replay")
+    label = max(map(len, curves)) + 1
+    steps = -(-len(phase) // (console.width - label - len(names)))  # of a character, rounded up
+    means = {
+        name: [_binned(np.asarray(curve, float)[phase == p], steps) for p in range(len(names))]
+        for name, curve in curves.items()
+    }
+    largest = max(float(part.max()) for parts in means.values() for part in parts if len(part))
+    console.print(f"\n[bold]{title}[/bold]")
+    for name, parts in means.items():
+        line = " ".join(spark(part, largest) for part in parts)
+        console.print(f"{name:<{label}}{line}", highlight=False, markup=False, no_wrap=True)
+    some = next(iter(means.values()))
+    words = " ".join(f"{n:<{len(part)}}"[: len(part)] for n, part in zip(names, some, strict=True))
+    console.print(" " * label + words, highlight=False, no_wrap=True)
+
+
+def _binned(curve: npt.NDArray[np.float64], steps: int) -> npt.NDArray[np.float64]:
+    edges = range(0, len(curve), steps)
+    return np.array([curve[i : i + steps].mean() for i in edges])

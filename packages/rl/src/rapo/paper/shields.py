@@ -1,0 +1,140 @@
+"""Shields from a trained GE: with a fixed threshold, or tuned to RAPO's replay return."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from rapo.agents.agent import Agent, agent_of, load_run
+from rapo.agents.checkpoint import save_checkpoint
+from rapo.agents.methods import METHODS, SHIELD_THRESHOLD
+from rapo.agents.shield import Shield
+from rapo.agents.train import locked
+from rapo.agents.train_config import TrainConfig
+from rapo.paper.evaluation import evaluate_checkpoint
+from rapo.rsd.runner import evaluate
+
+HELD_OUT = 1_000_000
+"""Seed of the first episode that a threshold is tuned on; no table is made of these."""
+TOLERANCE = 0.02
+"""How close Shield-UM's replay return must come to RAPO's, both over GE's."""
+LOWEST, HIGHEST = 0.02, 2.0
+"""Thresholds between which the match is sought; the lowest blocks nearly all, the highest none."""
+TRIES = 12
+"""Bisections before the closest threshold is taken."""
+
+
+def make_shield(
+    policy: Path | str,
+    out: Path | str,
+    *,
+    match: Path | str | None = None,
+    threshold: float | None = None,
+    episodes: int = 20,
+    report: Callable[[float, float], None] | None = None,
+) -> dict[str, Any]:
+    """Write `out/checkpoint.pt`: GE's policy with a shield around it.
+
+    With `match` the threshold is found by bisection so that the mean Replay return on held-out
+    episodes comes within 0.02 of RAPO's (in units of GE's); the curve is kept in `tuning.csv`.
+    Under `P0` neither GE nor the shield knows in Replay what Exposure did, so these trials skip
+    Exposure and the washout.
+
+    Args:
+        policy: checkpoint of GE.
+        out: folder to write to.
+        match: checkpoint of RAPO on the same graph, for Shield-UM.
+        threshold: fixed threshold of Shield, default 0.5.
+        episodes: held-out episodes per trial.
+        report: called with every threshold tried and the return it gave.
+
+    Returns:
+        The shield: threshold, reference, and for Shield-UM target, ReplayRet and whether matched.
+    """
+    out = Path(out)
+    content, config = load_run(policy)
+    if content["method"] != "GE":
+        raise ValueError(f"a shield guards the policy of GE, got one of {content['method']}")
+    if (out / "checkpoint.pt").exists():
+        raise ValueError(f"{out / 'checkpoint.pt'} exists; choose another --out")
+    shield: dict[str, Any] = {"reference": config.references()["sensitive_mass"]}
+    if match is None:
+        name = "Shield"
+        shield["threshold"] = SHIELD_THRESHOLD if threshold is None else threshold
+        Shield(agent_of(content), shield["threshold"], reference=shield["reference"])  # check it
+        curve = None
+    else:
+        name = "Shield-UM"
+        if threshold is not None:
+            raise ValueError(f"Shield-UM tunes its threshold, got --threshold {threshold}")
+        curve = _tune(content, config, match, shield, episodes, report)
+    with locked(out):
+        if curve is not None:
+            curve.to_csv(out / "tuning.csv", index=False, float_format="%.6g")
+        changed = {**content["config"], "method": METHODS[name].name}
+        save_checkpoint(
+            out / "checkpoint.pt",
+            {**content, "method": name, "config": changed, "shield": shield},
+        )
+    return {"method": name, **shield}
+
+
+def _tune(
+    content: dict[str, Any],
+    config: TrainConfig,
+    match: Path | str,
+    shield: dict[str, Any],
+    episodes: int,
+    report: Callable[[float, float], None] | None,
+) -> pd.DataFrame:
+    """Find the threshold and put it, with how well it matches, into `shield`; the curve."""
+    agent: Agent = agent_of(content)
+    other, theirs = load_run(match)
+    if other["method"] != "RAPO":
+        raise ValueError(f"Shield-UM matches the return of RAPO, got {other['method']}")
+    if other["graph_hash"] != content["graph_hash"]:
+        raise ValueError(
+            f"GE was trained on graph {content['graph_hash']}, RAPO on {other['graph_hash']}; "
+            "match policies of one graph"
+        )
+    if (theirs.setting, theirs.params) != (config.setting, config.params):
+        raise ValueError(
+            "GE and RAPO were trained with other settings or field constants; their returns do "
+            "not compare"
+        )
+    rapo = evaluate_checkpoint(match, episodes=episodes, seed=HELD_OUT)
+    replay = (1, 1, config.setting.horizons[2])
+
+    def returns(policy: Any) -> float:
+        found = evaluate(
+            config.evaluation(), policy, episodes=episodes, seed=HELD_OUT, horizons=replay
+        )
+        return float(found.frame["ReplayReturn"].mean())
+
+    best = returns(agent)
+    target = float(rapo.frame["ReplayReturn"].mean()) / best
+    low, high = LOWEST, HIGHEST
+    trials: list[dict[str, float]] = []
+    for _ in range(TRIES):
+        middle = (low * high) ** 0.5
+        guarded = Shield(agent, middle, reference=shield["reference"])
+        found = returns(guarded) / best
+        trials.append({"threshold": middle, "ReplayRet": found, "target": target})
+        if report is not None:
+            report(middle, found)
+        if abs(found - target) <= TOLERANCE:
+            break
+        low, high = (middle, high) if found < target else (low, middle)
+    curve = pd.DataFrame(trials)
+    nearest = min(trials, key=lambda trial: abs(trial["ReplayRet"] - target))
+    shield.update(
+        threshold=nearest["threshold"],
+        target=target,
+        ReplayRet=nearest["ReplayRet"],
+        matched=abs(nearest["ReplayRet"] - target) <= TOLERANCE,
+        tuning=[[t["threshold"], t["ReplayRet"]] for t in trials],
+    )
+    return curve

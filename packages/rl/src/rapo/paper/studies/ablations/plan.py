@@ -1,0 +1,124 @@
+"""RAPO changed in one respect: decay, scope, regions, harm."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from rapo.agents.methods import LOCAL_SHARE, SLOW_DECAY, TOP_K
+from rapo.paper.presets import Preset
+from rapo.paper.studies.graph_means import retrained
+from rapo.paper.studies.table1.plan import twins
+from rapo.paper.studies.tradeoff.plan import unique
+from rapo.paper.tasks import Evaluate
+
+SPREADS = (0.5, 1.0)
+"""Noise of a report, relative: too much or too little by this share."""
+
+
+@dataclass(frozen=True)
+class Variant:
+    """A row of a table: RAPO changed in one respect."""
+
+    part: str
+    """`decay`, `scope`, `regions` or `harm`."""
+    name: str
+    tasks: tuple[Evaluate, ...]
+    value: float = float("nan")
+    """Where it stands on the axis of its figure."""
+    unit: bool = True
+    """Whether GE's return on the main graphs is its unit."""
+
+
+def _each(preset: Preset, method: str, value: object, **options: Any) -> tuple[Evaluate, ...]:
+    """RAPO's trained policy on the graphs of the sweeps; without options the method as it is."""
+    label = f"{method}-{value}" if options else ""
+    return tuple(preset.evaluation(method, s, label=label, **options) for s in preset.sweep_seeds)
+
+
+def full(preset: Preset) -> Variant:
+    """RAPO as in Table 1."""
+    return Variant("scope", "full (RAPO)", _each(preset, "RAPO", ""), 1.0)
+
+
+def free(preset: Preset) -> tuple[Evaluate, ...]:
+    """RAPO's policy under `P0`: what the reach in Replay is measured against."""
+    return tuple(twins(preset, preset.sweep_seeds))
+
+
+def decays(preset: Preset) -> list[Variant]:
+    """Scars that forget; the method's own delta is no change."""
+    found = [
+        Variant(
+            "decay",
+            f"delta {delta:g}",
+            _each(preset, "slow-decay", delta, params=(("delta", delta),))
+            if delta != SLOW_DECAY
+            else _each(preset, "slow-decay", delta),
+            delta,
+        )
+        for delta in preset.delta
+    ]
+    return [*found, Variant("decay", "delta 1 (RAPO)", full(preset).tasks, 1.0)]
+
+
+def scopes(preset: Preset) -> list[Variant]:
+    """Partial deployment: the k likeliest destinations, or a share of the regions."""
+    found = [full(preset)]
+    for k in preset.topk:
+        changed = {} if k == TOP_K else {"options": (("deformation", f"topk:{k}"),)}
+        found.append(Variant("scope", f"top-k, k = {k}", _each(preset, "top-k", k, **changed), k))
+    for share in preset.local:
+        changed = {} if share == LOCAL_SHARE else {"options": (("deformation", f"local:{share}"),)}
+        tasks = _each(preset, "local", share, **changed)
+        found.append(Variant("scope", f"local, {share:.0%} of the regions", tasks, share))
+    return [*found, Variant("scope", "none (P0)", free(preset), 0.0)]
+
+
+def regions(preset: Preset) -> list[Variant]:
+    """Trained anew with other regions, and with the paper's literal one-step activation."""
+    setting = preset.setting
+    literal = setting.replace(persistence=0.0)
+    found = [Variant("regions", f"{setting.regions} (default)", retrained(preset))]
+    found += [
+        Variant("regions", spec, retrained(preset, regions=spec))
+        for spec in preset.region_sizes
+        if spec != setting.regions
+    ]
+    if setting.persistence > 0:
+        one_step = retrained(preset, regions="node", setting=literal)
+        # other dynamics, so GE's return there is not its unit
+        found.append(Variant("regions", "node, one-step activation", one_step, unit=False))
+    return found
+
+
+def harms(preset: Preset) -> list[Variant]:
+    """Harm credited to wrong regions, reports that are lost, and reports that are noisy."""
+    found = [Variant("harm", "as it is (RAPO)", full(preset).tasks, 0.0)]
+    for p in preset.misattributed:
+        wrong = _each(preset, "RAPO", f"misattributed{p:g}", options=(("misattribute", f"{p:g}"),))
+        found.append(Variant("harm", f"{p:.0%} misattributed", wrong, p))
+    for p in preset.unreported:
+        lost = _each(preset, "RAPO", f"lost{p:g}", options=(("lost", f"{p:g}"),))
+        found.append(Variant("harm", f"{p:.0%} unreported", lost, p))
+    for s in SPREADS:
+        noisy = _each(preset, "RAPO", f"noisy{s:g}", options=(("spread", f"{s:g}"),))
+        found.append(Variant("harm", f"noise of ±{s:.0%}", noisy, s))
+    return found
+
+
+def variants(preset: Preset) -> dict[str, list[Variant]]:
+    """All rows, by table."""
+    return {
+        "decay": decays(preset),
+        "scope": scopes(preset),
+        "regions": regions(preset),
+        "harm": harms(preset),
+    }
+
+
+def plan(preset: Preset) -> list[Evaluate]:
+    """All variants, and GE's return on the main graphs, the unit of ReplayRet."""
+    tasks = [preset.evaluation("GE", s) for s in preset.graph_seeds]
+    tasks += [task for part in variants(preset).values() for v in part for task in v.tasks]
+    return unique([*tasks, *free(preset)])

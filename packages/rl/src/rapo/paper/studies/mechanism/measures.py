@@ -1,0 +1,238 @@
+"""What the evaluations of Table 1 say about mechanism: pure functions of pieces and frames."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from rapo.cascade.setting import EXPOSURE, PHASES, REPLAY
+from rapo.paper.piece_reader import Piece
+from rapo.paper.studies.verdicts import FULL
+from rapo.rsd.statistics import by_unit, mean_interval
+
+RAPO, BASE, CONTROL, TWIN = "RAPO", "GE", "PM-ST", "P0-twin"
+SHIFTED = 0.05
+"""ASD above which the actions count as shifted."""
+LOW_SHIFT = 0.1
+"""ASD up to which RAPO's counts as low; the paper gives no number."""
+CONTRACTED = 0.95
+"""Odds ratio below which the kernel counts as deformed."""
+SUSTAINED = 0.8
+"""Share of its early activity that a cascade outside V_sens has to keep late in Replay."""
+Float = npt.NDArray[np.float64]
+Pieces = Mapping[str, Sequence[Piece]]
+Frames = Mapping[str, pd.DataFrame]
+Rows = Mapping[str, Mapping[Any, Any]]
+
+
+def pooled(pieces: Sequence[Piece], trace: str) -> pd.DataFrame:
+    """A trace over graphs: a row per bin with step, end, mean over graphs and std.
+
+    The std is that of all episodes of all graphs: within graphs and between them. A bin that is
+    undefined on a graph leaves that graph out.
+    """
+    means = np.stack([p.curves[trace] for p in pieces])
+    stds = np.nan_to_num(np.stack([p.curves[f"{trace}_std"] for p in pieces]))
+    known = np.isfinite(means)
+    episodes, graphs = pieces[0].task.episodes, known.sum(axis=0)
+    mean = np.where(graphs > 0, np.nansum(means, axis=0) / np.maximum(graphs, 1), np.nan)
+    squares = (episodes - 1) * np.where(known, stds**2, 0) + episodes * np.where(
+        known, (means - mean) ** 2, 0
+    )
+    std = np.sqrt(squares.sum(axis=0) / np.maximum(episodes * graphs - 1, 1))
+    curves = pieces[0].curves
+    return pd.DataFrame(
+        {
+            "step": curves["step"],
+            "end": curves["end"],
+            "mean": mean,
+            "std": np.where(graphs > 0, std, np.nan),
+        }
+    )
+
+
+def horizons_of(pieces: Sequence[Piece]) -> tuple[int, int, int]:
+    """Steps of exposure, decay and replay."""
+    return pieces[0].task.policy.config.setting.horizons
+
+
+def in_phase(curve: pd.DataFrame, horizons: tuple[int, ...], phase: int) -> pd.DataFrame:
+    """Bins of one phase, with `step` and `end` counted from its start."""
+    start = sum(horizons[:phase])
+    part = curve[(curve["step"] >= start) & (curve["step"] < start + horizons[phase])]
+    return part.assign(step=part["step"] - start, end=part["end"] - start)
+
+
+def replay_over_exposure(frame: pd.DataFrame, name: str) -> pd.Series[float]:
+    """`E[M_rep] / E[M_exp]` of each graph, as the corollary has it; NaN without an Exposure."""
+    before, after = (by_unit(frame, f"{name}_{PHASES[phase]}") for phase in (EXPOSURE, REPLAY))
+    return after / before.where(before > 0)
+
+
+def injected(frame: pd.DataFrame, rates: Sequence[float], phase: int) -> pd.Series[float]:
+    """Expected seeds a step of each episode: action law times rates; NaN without a law."""
+    names = [f"action{a}_{PHASES[phase]}" for a in range(len(rates))]
+    if not set(names) <= set(frame.columns):
+        return pd.Series(np.nan, index=frame.index)
+    return pd.Series(frame[names].to_numpy(float) @ np.asarray(rates, float), index=frame.index)
+
+
+def verdict_of(ratios: Sequence[npt.ArrayLike]) -> str:
+    """`suppressed`, `amplified` or `full` replay, from ratios (graphs,) of several metrics.
+
+    A mean has to be further than `FULL` from 1 and, with several graphs, its interval has to
+    leave 1 out.
+    """
+    words = {"full"}
+    for values in ratios:
+        found = mean_interval(values)
+        if found.mean < 1 - FULL and not found.high >= 1:
+            words.add("suppressed")
+        elif found.mean > 1 + FULL and not found.low <= 1:
+            words.add("amplified")
+    return next(word for word in ("suppressed", "amplified", "full") if word in words)
+
+
+def changed_between(shift: float, odds_exposure: float, odds_replay: float) -> str:
+    """What the corollary can hold responsible: `actions`, `kernel`, both, `neither`."""
+    ways = []
+    if odds_replay < CONTRACTED:
+        ways.append("kernel")
+    elif odds_exposure < CONTRACTED:
+        ways.append("kernel of Exposure")
+    if np.isnan(shift):
+        ways.append("actions unknown")
+    elif shift > SHIFTED:
+        ways.append("actions")
+    return " and ".join(ways) or "neither"
+
+
+def by_method(pieces: Pieces, frames: Frames) -> pd.DataFrame:
+    """A row per method: odds ratio, ASD and R_c over graphs, and Corollary 1's verdict."""
+    rows = []
+    for method, frame in frames.items():
+        odds = pooled(pieces[method], "odds_ratio")
+        early = in_phase(odds, horizons_of(pieces[method]), EXPOSURE)["mean"]
+        peak, inside = (replay_over_exposure(frame, name) for name in ("peak", "inside"))
+        row: dict[str, Any] = {"method": method, "OddsRatio_exposure": float(early.mean())}
+        for metric in ("OddsRatio", "ASD", "R_c"):
+            means = by_unit(frame, metric)
+            row |= {metric: float(means.mean()), f"{metric}_std": float(means.std())}
+        row |= {
+            "peak_ratio": float(peak.mean()),
+            "inside_ratio": float(inside.mean()),
+            "replay": verdict_of([peak.to_numpy(), inside.to_numpy()]),
+            "changed": changed_between(row["ASD"], row["OddsRatio_exposure"], row["OddsRatio"]),
+        }
+        rows.append(row)
+    return pd.DataFrame(rows)
+
+
+def activity(pieces: Pieces, frames: Frames) -> pd.DataFrame:
+    """A row per method: means over graphs of what goes on inside and outside V_sens a step."""
+    rows = []
+    for method, frame in frames.items():
+        setting = pieces[method][0].task.policy.config.setting
+        row: dict[str, Any] = {"method": method}
+        for phase in (EXPOSURE, REPLAY):
+            name = PHASES[phase]
+            full = with_activity(frame, setting.rates)
+            for kind in ("inside", "outside", "injected", "served"):
+                row[f"{kind}_{name}"] = float(by_unit(full, f"{kind}_{name}").mean())
+        row["breadth_replay"] = (
+            float(by_unit(frame, "breadth_replay").mean()) if "breadth_replay" in frame else np.nan
+        )
+        row["outside_late_over_early"] = sustained(pieces[method])
+        rows.append(row)
+    return pd.DataFrame(rows)
+
+
+def with_activity(frame: pd.DataFrame, rates: Sequence[float]) -> pd.DataFrame:
+    """Episodes with activity outside V_sens and seeds injected a step, in Exposure and Replay."""
+    extra: dict[str, Any] = {}
+    for phase in (EXPOSURE, REPLAY):
+        name = PHASES[phase]
+        extra[f"outside_{name}"] = frame[f"reach_{name}"] - frame[f"inside_{name}"]
+        extra[f"injected_{name}"] = injected(frame, rates, phase)
+    return frame.assign(**extra)
+
+
+def sustained(pieces: Sequence[Piece]) -> float:
+    """Activity outside V_sens in Replay's second half over that in its first, after its start.
+
+    The first tenth is left out: there every cascade still grows.
+    """
+    horizons = horizons_of(pieces)
+    reach, inside = (
+        in_phase(pooled(pieces, name), horizons, REPLAY) for name in ("reach", "sensitive_mass")
+    )
+    outside = (reach["mean"] - inside["mean"]).to_numpy()
+    half, start = horizons[REPLAY] / 2, horizons[REPLAY] / 10
+    step = reach["step"].to_numpy()
+    early = _mean(outside[(step >= start) & (step < half)])
+    return _mean(outside[step >= half]) / early if early > 0 else np.nan
+
+
+def compounding(rapo: Sequence[Piece], twin: Sequence[Piece]) -> pd.DataFrame:
+    """Replay bin by bin: sensitive mass of RAPO over its twin's, and the one-step contraction.
+
+    `power` is `psi^t` for the mean odds ratio psi, averaged over the bin's steps: what would be
+    left of a cascade that is not fed anew. The set after step t has passed the gate t + 1 times.
+    """
+    horizons = horizons_of(rapo)
+    mass, free, odds = (
+        in_phase(pooled(pieces, name), horizons, REPLAY)
+        for pieces, name in (
+            (rapo, "sensitive_mass"),
+            (twin, "sensitive_mass"),
+            (rapo, "odds_ratio"),
+        )
+    )
+    psi = float(odds["mean"].mean())
+    steps = [np.arange(a, b) for a, b in zip(mass["step"], mass["end"], strict=True)]
+    return pd.DataFrame(
+        {
+            "step": mass["step"].to_numpy(),
+            "end": mass["end"].to_numpy(),
+            "mass_ratio": mass["mean"].to_numpy() / free["mean"].where(free["mean"] > 0).to_numpy(),
+            "odds_ratio": odds["mean"].to_numpy(),
+            "power": [float(np.mean(psi ** (t + 1))) for t in steps],
+        }
+    )
+
+
+def depths(frames: Frames) -> pd.DataFrame:
+    """A row per graph: sensitive mass over the twin's, the contraction of a step, the exponent.
+
+    `one_step` weighs each step by its nominal harmful mass, so a cascade that did not spread would
+    keep just that: `mass_ratio = one_step ^ depth` with a depth of 1. More means that mass is lost
+    anew at every generation.
+    """
+    rapo, twin = frames[RAPO], frames[TWIN]
+    before = by_unit(twin, "inside_replay")
+    mass = by_unit(rapo, "inside_replay") / before.where(before > 0)
+    one = 1 - by_unit(rapo, "GatingRate")
+    defined = (mass > 0) & (one > 0) & (one < 1)
+    depth = np.log(mass.where(defined)) / np.log(one.where(defined))
+    return pd.DataFrame({"mass_ratio": mass, "one_step": one, "depth": depth}).reset_index()
+
+
+def _mean(values: Float) -> float:
+    kept = values[np.isfinite(values)]
+    return float(kept.mean()) if kept.size else np.nan
+
+
+def curves_file(pieces: Pieces) -> pd.DataFrame:
+    """Pooled curves of all methods below each other."""
+    parts = []
+    for method, found in pieces.items():
+        for trace in ("reach", "sensitive_mass", "odds_ratio", "scar_mass"):
+            curve = pooled(found, trace)
+            curve.insert(0, "trace", trace)
+            curve.insert(0, "method", method)
+            parts.append(curve)
+    return pd.concat(parts, ignore_index=True)

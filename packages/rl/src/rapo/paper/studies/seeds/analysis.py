@@ -1,0 +1,136 @@
+"""Variances between graphs, starts and episodes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from rapo.paper.paper import METRICS
+from rapo.paper.studies.graph_means import TITLES
+from rapo.paper.studies.section import Section, Store
+from rapo.paper.studies.seeds.plan import METHODS, evaluations
+from rapo.paper.tasks import Evaluate
+
+Float = npt.NDArray[np.float64]
+
+
+def components(values: Float) -> dict[str, float]:
+    """Variances between graphs, starts and episodes.
+
+    Episodes have the same draws under every start of a graph, so within a graph starts and episodes
+    are crossed: what is left after both means is chance. Estimates by expected mean squares, those
+    below 0 set to 0; `episodes` is the episode's own part and the rest.
+
+    Args:
+        values: (graphs, starts, episodes), at least two of each.
+
+    Returns:
+        `graphs`, `starts`, `episodes`.
+    """
+    g, s, e = values.shape
+    by_start, by_episode = values.mean(axis=2, keepdims=True), values.mean(axis=1, keepdims=True)
+    by_graph = values.mean(axis=(1, 2), keepdims=True)
+    of_graphs = s * e * ((by_graph - values.mean()) ** 2).sum() / (g - 1)
+    of_starts = e * ((by_start - by_graph) ** 2).sum() / (g * (s - 1))
+    of_episodes = s * ((by_episode - by_graph) ** 2).sum() / (g * (e - 1))
+    rest = ((values - by_start - by_episode + by_graph) ** 2).sum() / (g * (s - 1) * (e - 1))
+    return {
+        "graphs": max((of_graphs - of_starts - of_episodes + rest) / (s * e), 0.0),
+        "starts": max((of_starts - rest) / e, 0.0),
+        "episodes": max((of_episodes - rest) / s, 0.0) + float(rest),
+    }
+
+
+def analyse(store: Store) -> Section:
+    """Shares of the variance of an episode, and of a cell's std over graph means."""
+    preset, base = store.preset, store.base_return()
+    rows: list[dict[str, Any]] = []
+    for method in METHODS:
+        tasks = evaluations(preset, method)
+        for metric in METRICS:
+            values = np.stack([_episodes(store, task, metric, base) for task in tasks.values()])
+            cube = values.reshape(len(preset.spread_seeds), preset.starts, -1)
+            cube = cube[..., np.isfinite(cube).all(axis=(0, 1))]
+            mean = float(cube.mean()) if cube.size else np.nan
+            used = cube.shape[2]
+            rows.append(
+                {"method": method, "metric": metric, "episodes_used": used, "mean": mean}
+                | _shares(cube)
+            )
+    found = pd.DataFrame(rows)
+    most = max(rows, key=lambda row: np.nan_to_num(row["starts_of_cell"], nan=-1.0))
+    text = [
+        f"{preset.nodes} nodes, {len(preset.spread_seeds)} graphs, {preset.starts} seeds of the "
+        f"optimiser on each, {preset.episodes} episodes with the same draws under each, "
+        f"{preset.steps:,} training steps. A random-effects split by expected mean squares.",
+    ]
+    if np.isfinite(most["starts_of_cell"]):
+        text.append(
+            "In Table 1 every graph has a seed of its own, so its std over graph means holds "
+            "graphs, optimiser and what is left of the episodes. The optimiser's share of that "
+            f"variance is at most {most['starts_of_cell']:.0%} ({most['method']}, "
+            f"{TITLES[most['metric']]}), in RAPO's RAG {_of(found, 'RAPO', 'RAG'):.0%}."
+        )
+    else:
+        text.append("A split needs two graphs and two seeds.")
+    return Section(
+        name="seeds",
+        title="Seeds of the optimiser",
+        text=text,
+        tables=[("Variance of an episode, and the optimiser's share of a cell's", _printed(found))],
+        files={"seeds": found},
+    )
+
+
+def _episodes(store: Store, task: Evaluate, metric: str, base: float) -> Float:
+    frame = store.piece(task).frame
+    if metric == "ReplayRet":
+        return (frame["ReplayReturn"] / base).to_numpy(float)
+    return frame[metric].to_numpy(float)
+
+
+def _shares(cube: Float) -> dict[str, float]:
+    """Parts, their shares of an episode's variance, and the starts' share of a graph mean's."""
+    names = ("graphs", "starts", "episodes")
+    if min(cube.shape) < 2:
+        empty = {**dict.fromkeys(names, np.nan), **{f"{n}_share": np.nan for n in names}}
+        return {**empty, "starts_of_cell": np.nan}
+    parts = components(cube)
+    whole = sum(parts.values())
+    cell = parts["graphs"] + parts["starts"] + parts["episodes"] / cube.shape[2]
+    return {
+        **parts,
+        **{f"{n}_share": parts[n] / whole if whole > 0 else np.nan for n in names},
+        "starts_of_cell": parts["starts"] / cell if cell > 0 else np.nan,
+    }
+
+
+def _of(found: pd.DataFrame, method: str, metric: str) -> float:
+    row = found[(found["method"] == method) & (found["metric"] == metric)]
+    return float(row["starts_of_cell"].iloc[0])
+
+
+def _printed(found: pd.DataFrame) -> pd.DataFrame:
+    def share(value: float) -> str:
+        return "-" if np.isnan(value) else f"{value:.0%}"
+
+    return pd.DataFrame(
+        [
+            {
+                "method": row["method"],
+                "": TITLES[row["metric"]],
+                "mean": f"{row['mean']:.2f}",
+                "between graphs": share(row["graphs_share"]),
+                "between seeds of the optimiser": share(row["starts_share"]),
+                "episodes": share(row["episodes_share"]),
+                "std between seeds": "-"
+                if np.isnan(row["starts"])
+                else f"{row['starts'] ** 0.5:.3f}",
+                "the optimiser's share of a cell": share(row["starts_of_cell"]),
+            }
+            for row in found.to_dict("records")
+        ]
+    )

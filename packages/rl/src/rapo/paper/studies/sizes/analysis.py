@@ -1,0 +1,202 @@
+"""By size: means over graph means, and the claims about their ranges."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from rapo.paper.paper import SIZES_REDUCTION, SIZES_UTILITY
+from rapo.paper.presets import Preset
+from rapo.paper.studies.graph_means import FEW
+from rapo.paper.studies.section import Claim, Section, Store
+from rapo.paper.studies.sizes.figures import sizes_figure
+from rapo.paper.studies.sizes.plan import METHODS, as_many_regions, evaluations
+from rapo.paper.studies.verdicts import CALIBRATED, PREDICTED, full_replay, in_range, verdict
+from rapo.rsd.statistics import MeanInterval, by_unit, mean_interval
+
+COLUMNS = {
+    "reduction": "RAPO replay reduction (1 - RAG)",
+    "utility": "RAPO utility (return over GE's)",
+    "RAG_RAPO": "RAPO RAG",
+    "RAG_PM-ST": "PM-ST RAG",
+    "RAG_off@rep": "off@rep RAG",
+}
+"""What is told of every size, and its title."""
+
+
+Rows = dict[int, dict[str, MeanInterval]]
+"""By size and column."""
+
+
+def summary(store: Store, sizes: Sequence[int], *, as_large: bool = False) -> Rows:
+    """Mean and interval over graph means.
+
+    Utility is RAPO's Replay return over GE's mean, pooled over the graphs of the same size.
+
+    Args:
+        store: the pieces.
+        sizes: rows.
+        as_large: whether regions are as large as at the main size, see `evaluations`.
+    """
+    preset = store.preset
+    found = {}
+    for nodes in sizes:
+        frames = {m: store.frame(evaluations(preset, nodes, m, as_large=as_large)) for m in METHODS}
+        base = float(frames["GE"]["ReplayReturn"].mean())
+        rag = {m: by_unit(frame, "RAG") for m, frame in frames.items()}
+        values = {
+            "reduction": 1 - rag["RAPO"],
+            "utility": by_unit(frames["RAPO"], "ReplayReturn") / base,
+            **{f"RAG_{m}": rag[m] for m in ("RAPO", "PM-ST", "off@rep")},
+        }
+        found[nodes] = {name: mean_interval(values[name]) for name in COLUMNS}
+    return found
+
+
+def analyse(store: Store) -> Section:
+    """The table, its figure and the claims about the ranges over sizes."""
+    preset = store.preset
+    found = summary(store, preset.sizes)
+    as_large = summary(store, preset.as_many, as_large=True)
+    size = (
+        f"{len(preset.size_seeds)} graphs x {preset.episodes} episodes a size, "
+        f"{preset.size_steps:,} training steps at every size"
+    )
+    return Section(
+        name="sizes",
+        title="Sizes: RAPO from small to large graphs",
+        text=[
+            f"{size}, the main one too, so that sizes compare alike. Means with 95% intervals over "
+            "graph means. Utility is RAPO's Replay return over GE's at the same size. The paper "
+            f"gives {_percent(SIZES_REDUCTION)} reduction at {_percent(SIZES_UTILITY)} utility and "
+            "no number for a single size. off@rep shares RAPO's deformed Exposure, so its RAG "
+            "exceeds 1.",
+            *_about_regions(preset),
+        ],
+        tables=[
+            (f"By size: {size}", _printed(found)),
+            *(
+                [("The same with regions as large at every size", _printed(as_large))]
+                * bool(as_large)
+            ),
+        ],
+        figures=[
+            (
+                "sizes",
+                f"Replay reduction and utility of RAPO at every size, from {FEW} graphs on with "
+                "95% intervals; the paper's ranges are shaded",
+                sizes_figure(found),
+            ),
+        ],
+        claims=_claims(found),
+        files={
+            "sizes": pd.DataFrame(
+                [_flat(preset, n, row) for n, row in found.items()]
+                + [_flat(preset, n, row, as_large=True) for n, row in as_large.items()]
+            )
+        },
+    )
+
+
+def _about_regions(preset: Preset) -> list[str]:
+    if not preset.as_many:
+        return []
+    specs = {n: as_many_regions(preset, n) for n in preset.as_many}
+    return [
+        "Cascades are as large at every size, and a region scars only while enough of their harm "
+        f"falls into it. So larger graphs have as many regions as one of {preset.nodes} "
+        "nodes: "
+        + ", ".join(f"{spec} at {n}" for n, spec in specs.items())
+        + f". With regions as large as there ({preset.setting.regions}) harm is spread over more "
+        "of them, and fewer scar: the second table."
+    ]
+
+
+def _printed(found: Rows) -> pd.DataFrame:
+    return pd.DataFrame(
+        [
+            {"|V|": str(nodes)} | {title: _cell(row[name], name) for name, title in COLUMNS.items()}
+            for nodes, row in found.items()
+        ]
+    )
+
+
+def _flat(
+    preset: Preset, nodes: int, row: dict[str, MeanInterval], *, as_large: bool = False
+) -> dict[str, Any]:
+    """A row of the file."""
+    scaled = nodes in preset.as_many and not as_large
+    regions = as_many_regions(preset, nodes) if scaled else preset.setting.regions
+    flat: dict[str, Any] = {"nodes": nodes, "regions": regions}
+    for name, interval in row.items():
+        flat |= {name: interval.mean, f"{name}_low": interval.low, f"{name}_high": interval.high}
+    return flat
+
+
+def _percent(ends: Sequence[float]) -> str:
+    return f"{100 * ends[0]:.0f}-{100 * ends[1]:.0f}%"
+
+
+def _cell(interval: MeanInterval, name: str) -> str:
+    if np.isnan(interval.mean):
+        return "-"
+    scale, digits, unit = (1, 2, "") if name.startswith("RAG") else (100, 0, "%")
+    text = f"{scale * interval.mean:.{digits}f}{unit}"
+    if np.isnan(interval.low):
+        return text
+    return f"{text} [{scale * interval.low:.{digits}f}, {scale * interval.high:.{digits}f}]"
+
+
+def _claims(found: Rows) -> list[Claim]:
+    claims = [
+        _range_claim(
+            "Replay reduction over sizes", "reduction", SIZES_REDUCTION, found, CALIBRATED
+        ),
+        _range_claim("Task utility over sizes", "utility", SIZES_UTILITY, found, PREDICTED),
+    ]
+    rag = {n: row["RAG_PM-ST"].mean for n, row in found.items()}
+    far = max(rag, key=lambda n: np.nan_to_num(abs(rag[n] - 1), nan=np.inf))
+    full = full_replay(list(rag.values()))
+    claims.append(
+        Claim(
+            "Sizes",
+            "PM-ST replays in full at every size",
+            "RAG ≈ 1.0 (250 nodes)",
+            ", ".join(f"{n}: {value:.2f}" for n, value in rag.items()),
+            verdict(full),
+            "within 0.15 of 1 at every size" if full else f"{far} nodes are furthest from 1",
+            PREDICTED,
+        )
+    )
+    return claims
+
+
+def _range_claim(
+    statement: str,
+    name: str,
+    ends: tuple[float, float],
+    found: Rows,
+    kind: str,
+) -> Claim:
+    """Whether the mean of every size, in whole percent, lies in the paper's range."""
+    means = {n: row[name].mean for n, row in found.items()}
+    out = {n: m for n, m in means.items() if not in_range(m, ends)}
+    touching = [n for n in out if found[n][name].low <= ends[1] and found[n][name].high >= ends[0]]
+    why = "the mean of every size is in the range"
+    if out:
+        why = "out of the range: " + ", ".join(
+            f"{n} nodes" + (" (interval reaches it)" if n in touching else "") for n in out
+        )
+    return Claim(
+        "Sizes",
+        statement,
+        _percent(ends),
+        f"{_percent((min(means.values()), max(means.values())))}: "
+        + ", ".join(f"{n}: {_cell(row[name], name)}" for n, row in found.items()),
+        verdict(not out),
+        why,
+        kind,
+    )

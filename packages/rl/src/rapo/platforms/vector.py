@@ -1,0 +1,195 @@
+"""`PlatformVectorEnv`: many episodes of a platform behind Gymnasium's vector interface."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib import import_module
+from typing import Any, ClassVar
+
+import gymnasium
+import numpy as np
+import numpy.typing as npt
+from gymnasium.vector import AutoresetMode
+from gymnasium.vector.utils import batch_space
+
+from rapo.envs.episodes import EpisodesVectorEnv, Info, Obs
+from rapo.envs.field_summary import SUMMARY, field_summary
+from rapo.platforms.batch import BatchPlatform
+from rapo.platforms.report import RATIOS
+from rapo_core.validate import one_of, whole_number
+
+MakePlatform = Callable[..., BatchPlatform]
+
+
+class PlatformVectorEnv(EpisodesVectorEnv):
+    """`num_envs` RSD episodes of a platform side by side.
+
+    A plain `reset` draws a stimulus and runs exposure, decay and replay by itself (truncated at
+    their end); with `schedule="external"` the caller moves phases on with `begin`. Sub-environment
+    i of `reset(seed=s)` equals a single environment with seed `s + i`, bit by bit.
+
+    `info` describes the step taken, each (num_envs,): harm (also as `cost`), reach, sensitive_mass,
+    served (nominal mass that psi lets through), entry_nominal and entry_deformed (probability of a
+    harmful choice under `P0` and as sampled, summed over walkers), odds_ratio (the factor on a
+    walker's odds of it, weighted by its nominal probability), event_odds_ratio (of the event that
+    anyone makes one), gating_rate (share of the moving walkers with psi < 1 on some candidate), by
+    regions also cost_G, cost_H and scar_mass, and what the platform adds; then the present
+    stimulus, phase and clock.
+
+    Args:
+        num_envs: number of episodes.
+        platform: a `BatchPlatform` class, or "package.module:Class".
+        observe: `x`, `xGH` to append the fields of all regions, or `xsummary` to append ten
+            numbers of them (`field_summary`), the same size on every platform.
+        schedule: `rsd` or `external`.
+        autoreset_mode: `NextStep`, `SameStep` or `Disabled` (Gymnasium's `AutoresetMode`).
+        deform_phases: in which of exposure, decay, replay the deformation is on.
+        coupled: whether Replay reuses Exposure's draws.
+        render_mode: None, or `rgb_array` of a platform that has a `frame`.
+        options: of the platform.
+    """
+
+    remade: ClassVar[frozenset[str]] = EpisodesVectorEnv.remade | {"platform"}
+
+    def __init__(
+        self,
+        num_envs: int = 1,
+        *,
+        platform: MakePlatform | str,
+        observe: str = "x",
+        schedule: str = "rsd",
+        autoreset_mode: AutoresetMode | str = AutoresetMode.NEXT_STEP,
+        deform_phases: tuple[bool, bool, bool] = (True, True, True),
+        coupled: bool = False,
+        render_mode: str | None = None,
+        **options: Any,
+    ) -> None:
+        one_of("observe", observe, ("x", "xGH", "xsummary"))
+        one_of("schedule", schedule, ("rsd", "external"))
+        one_of("render_mode", render_mode, (None, "rgb_array"))
+        make = platform_of(platform)
+        num_envs = whole_number("num_envs", num_envs, 1)
+        shared: dict[str, Any] = {"deform_phases": deform_phases, "coupled": coupled}
+        self.engine: BatchPlatform = make(
+            num_envs, scheduled=schedule == "rsd", **shared, **options
+        )
+        if not isinstance(self.engine, BatchPlatform):
+            raise ValueError(f"platform must make a BatchPlatform, got {self.engine!r}")
+        self.observe, self.render_mode = observe, render_mode
+        self.options: dict[str, Any] = {
+            "platform": platform, "observe": observe, "schedule": schedule,
+            "autoreset_mode": autoreset_mode, **shared, **options,
+        }  # fmt: skip
+        fields = self._fields()
+        x = self.engine.x_space
+        low = np.concatenate([x.low, np.zeros(fields, np.float32)])
+        high = np.concatenate([x.high, np.full(fields, np.inf, np.float32)])
+        self.single_observation_space = gymnasium.spaces.Box(low, high)
+        self.single_action_space = gymnasium.spaces.Discrete(self.engine.actions)
+        self.observation_space = batch_space(self.single_observation_space, num_envs)
+        self.action_space = batch_space(self.single_action_space, num_envs)
+        self._open(num_envs, schedule, autoreset_mode, x.shape[0])
+        if type(self.engine).frame is BatchPlatform.frame:
+            self.metadata = {**self.metadata, "render_modes": []}
+            if render_mode is not None:
+                raise ValueError(f"{type(self.engine).__name__} has no frame() to render")
+
+    def __repr__(self) -> str:
+        kind = f"{self.num_envs} x {type(self.engine).__name__}, {self.engine.walkers} walkers"
+        return f"{type(self).__name__}({kind}, deformation {self.engine.scope})"
+
+    __str__ = __repr__
+
+    @property
+    def stimuli(self) -> int:
+        """Number of stimuli, numbered from 1."""
+        return self.engine.stimuli
+
+    @property
+    def horizons(self) -> tuple[int, int, int]:
+        """Steps of exposure, decay and replay."""
+        return self.engine.horizons
+
+    @property
+    def memory_mask(self) -> npt.NDArray[np.bool_] | None:
+        """(d,) entries of the observation that show the fields; None with `observe="x"`."""
+        size, fields = self.engine.x_space.shape[0], self._fields()
+        return np.arange(size + fields) >= size if fields else None
+
+    def describe(self) -> dict[str, Any]:
+        """What the environment is made of, for a manifest."""
+        return {
+            "platform": type(self.engine).__name__,
+            "walkers": self.engine.walkers,
+            "params": self.engine.params.to_dict(),
+            "deformation": str(self.engine.scope),
+            "deform_phases": list(self.options["deform_phases"]),
+            "observe": self.observe,
+            **self.engine.describe(),
+        }
+
+    def render(self) -> tuple[Any, ...] | None:
+        """An RGB array (H, W, 3) of every episode, if `render_mode` is `rgb_array`."""
+        if self.render_mode is None:
+            return None
+        return tuple(self.engine.frame(i) for i in range(self.num_envs))
+
+    def close_extras(self, **kwargs: Any) -> None:
+        """Let the platform release what it holds."""
+        self.engine.close()
+
+    def _advance(
+        self, actions: npt.NDArray[Any], pending: npt.NDArray[np.bool_]
+    ) -> tuple[Obs, npt.NDArray[np.float64], Info]:
+        step = self.engine.step(actions)
+        if pending.any():
+            for name, values in step.info.items():
+                silent = np.array(values)
+                silent[pending] = np.nan if name in RATIOS else 0
+                step.info[name] = silent
+        return step.x, step.reward, step.info
+
+    def _entered(self, phase: int, rows: npt.NDArray[np.int64]) -> None:
+        self._x = self.engine.observe()
+
+    def _observation(self) -> Obs:
+        if self.observe == "x":
+            return self._x.copy()
+        G, H = np.asarray(self.engine.G), np.asarray(self.engine.H)
+        shown = [G.astype(np.float32), H.astype(np.float32)]
+        if self.observe == "xsummary":
+            shown = [field_summary(G, H, self.engine.params)]
+        return np.concatenate([self._x, *shown], axis=1)
+
+    def _changed(
+        self, horizons: tuple[int, int, int], deformed: tuple[bool, bool, bool]
+    ) -> dict[str, Any]:
+        return {"horizons": horizons, "deform_phases": deformed}
+
+    def _fields(self) -> int:
+        """Entries of the observation that show the memory."""
+        if self.observe == "x":
+            return 0
+        if self.engine.G is None:
+            raise ValueError(
+                f"observe={self.observe!r} shows the fields of regions; a scar field has none"
+            )
+        if self.observe == "xsummary":
+            return SUMMARY
+        return 2 * int(self.engine.G.shape[1])
+
+
+def platform_of(platform: MakePlatform | str) -> MakePlatform:
+    """The class that "package.module:Class" names, or what was given."""
+    if callable(platform):
+        return platform
+    module, colon, name = str(platform).partition(":")
+    if not (colon and module and name):
+        raise ValueError(
+            f"platform must be a BatchPlatform class or 'package.module:Class', got {platform!r}"
+        )
+    try:
+        found: MakePlatform = getattr(import_module(module), name)
+    except (ImportError, AttributeError) as error:
+        raise ValueError(f"cannot load the platform {platform}: {error}") from error
+    return found

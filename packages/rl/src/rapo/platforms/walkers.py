@@ -1,0 +1,261 @@
+"""`CandidateReplayEnv`: walkers that pick their next place from explicit candidates."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+import gymnasium
+import numpy as np
+import numpy.typing as npt
+
+from rapo.platforms.single import PlatformEnv
+from rapo.platforms.vector import PlatformVectorEnv
+from rapo.platforms.walker_platform import BLOCKS, NOWHERE, WalkerPlatform
+from rapo_core.deformation import Scope, reweight, within_scope
+from rapo_core.params import FieldParams
+from rapo_core.validate import checked_state, whole_number
+
+Array = npt.NDArray[Any]
+Obs = npt.NDArray[np.float32]
+_HOOKS = ("candidates", "transition", "begin", "_rows", "_moved")
+_DRIVEN = (
+    "reset", "step", "memory_mask", "snapshot", "restore", "activate", "deactivate",
+    "reset_observable", "set_deformation", "stimuli",
+)  # fmt: skip
+_FLAT = {"engine.state.": "", "engine.memory.": "memory.", "engine.": ""}
+"""How a snapshot names what the platform's is called; the rest is the environment's."""
+
+
+class CandidateReplayEnv(PlatformEnv, ABC):
+    """A platform of `walkers` slots; all walkers take the chosen action and move independently.
+
+    For routing, ranking, recommendation: subclass it (as `TabularReplayEnv` does) with `candidates`
+    and `transition`, and `begin` where a state is more than a place: pure functions of one walker.
+    Python is asked about every walker of every step; a `BatchPlatform` is a hundred times faster.
+
+    Step t, with `A_t` the places occupied when it begins:
+    1. walkers that had finished leave; while a stimulus is on every free slot is filled from
+       its start law (arrivals are not deformed), while it is off nobody arrives: it drains;
+    2. everybody moves by `reweight(P0, psi)` with `psi` from `(G_t, H_t)`;
+    3. harm of the walkers in harmful places of `A_{t-D}` arrives through `HarmMemory.advance`.
+    A walker has finished when its transition says so, or by chance (`leave`).
+
+    Harm is `min(share of the slots in harmful places / saturation, 1)`: the default of 0.2 is the
+    paper's 0.1 per affected with 50 walkers, and the same problem with any other number.
+
+    Observation `x`, float32: distinct places occupied / places, walkers present / walkers, steps
+    since the observable was reset / `horizon`, share of walkers in each of up to 8 equal ranges
+    of place numbers; `xGH` appends the fields (`memory_mask` marks them). At `x*` nobody is there.
+
+    `reset` draws a stimulus and switches it on. The environment never ends by itself: wrap it in
+    `gymnasium.wrappers.TimeLimit` to train on it.
+
+    `info` of a step: reach (distinct places occupied), sensitive_mass (walkers in harmful places),
+    harm (also as `cost`), scar_mass (sum of H), gating_rate (share of the moving walkers with
+    psi < 1 on some candidate), entry_nominal and entry_deformed (probability of a harmful next
+    place under `P0` and under the sampled kernel, summed over walkers), odds_ratio: with `r_w` the
+    factor by which the kernel changes the odds of walker w's harmful entry (Lemma 1 bounds it)
+    and `p0_w` its nominal probability, `sum p0_w r_w / sum p0_w` over the walkers with both
+    harmful and other candidates; and what `PlatformVectorEnv` tells beside these. What is undefined
+    at a step (nobody moves) is left out.
+
+    Args:
+        actions: number of actions.
+        harmful: bool (places,), or the numbers of the harmful places.
+        starts: (stimuli, places), the start law of each stimulus; rows sum to 1.
+        walkers: slots.
+        delay: steps D until harm arrives.
+        params: constants of the fields.
+        regions: (places,) region of each place, 0-based; None for one each.
+        deformation: `full`, `off`, `topk:<k>` or `local[:<share>]`.
+        observe: `x` or `xGH`.
+        saturation: share of the slots in harmful places at which harm reaches 1, in (0, 1].
+        leave: chance per step that a walker leaves after its move, in [0, 1].
+        horizon: unit of the clock in `x`.
+    """
+
+    batched_hooks: ClassVar[type | None] = None
+    """The class of ours whose hooks know nothing but tables: its episodes may run all at once."""
+
+    def __init__(
+        self,
+        *,
+        actions: int,
+        harmful: npt.ArrayLike,
+        starts: npt.ArrayLike,
+        walkers: int = 50,
+        delay: int = 50,
+        params: FieldParams | None = None,
+        regions: npt.ArrayLike | None = None,
+        deformation: str | Scope = "full",
+        observe: str = "x",
+        saturation: float = 0.2,
+        leave: float = 0.02,
+        horizon: int = 500,
+    ) -> None:
+        self.actions = whole_number("actions", actions, 1)
+        self.walkers = whole_number("walkers", walkers, 1)
+        self.horizon = whole_number("horizon", horizon, 1)
+        if not (0 < saturation <= 1 and 0 <= leave <= 1):
+            got = f"saturation={saturation}, leave={leave}"
+            raise ValueError(f"saturation must be in (0, 1] and leave in [0, 1], got {got}")
+        if observe not in ("x", "xGH"):
+            raise ValueError(f"observe must be 'x' or 'xGH', got {observe!r}")
+        self.starts = _laws(starts)
+        self.places = self.starts.shape[1]
+        self.harmful = mask_of(harmful, self.places)
+        self.regions = _regions(regions, self.places)
+        self.observe, self.leave = observe, float(leave)
+        like = np.asarray(self.begin(1, int(self.starts[0].argmax())))
+        if like.dtype.kind not in "iufb":
+            raise ValueError(f"a state must be a number or an array of numbers, got {like!r}")
+        self.like = like
+        high = np.ones(3 + min(BLOCKS, self.places), np.float32)
+        high[2] = np.inf  # the clock may run past `horizon`
+        self._show(
+            PlatformVectorEnv(
+                1,
+                platform=WalkerPlatform,
+                domain=self,
+                observe=observe,
+                schedule="external",
+                autoreset_mode="Disabled",
+                walkers=self.walkers,
+                actions=self.actions,
+                stimuli=len(self.starts),
+                observed=gymnasium.spaces.Box(np.zeros_like(high), high),
+                regions=int(self.regions.max()) + 1,
+                live=self.regions[self.harmful],
+                params=params,
+                delay=delay,
+                saturation=saturation,
+                deformation=deformation,
+            )
+        )
+
+    @abstractmethod
+    def candidates(self, state: Any, action: int) -> tuple[npt.ArrayLike, npt.ArrayLike]:
+        """Places that a walker may go to, (k,) for any k >= 1, and `P0`, (k,)."""
+
+    @abstractmethod
+    def transition(self, state: Any, action: int, choice: int) -> tuple[Any, float, bool]:
+        """State, reward and whether the walker has finished, once it chose the place `choice`."""
+
+    def begin(self, stimulus: int, place: int) -> Any:  # type: ignore[override]
+        """State of a walker that arrives: a number or an array of numbers, always of one shape."""
+        return place
+
+    @property
+    def scope(self) -> Scope:
+        """Where the deformation applies."""
+        return self.vector.engine.scope  # type: ignore[no-any-return]
+
+    def snapshot(self) -> dict[str, Array]:
+        """Everything that evolves, as plain arrays."""
+        return {_name(name): _one(name, a) for name, a in self.vector.snapshot().items()}
+
+    def restore(self, state: Mapping[str, Array]) -> Obs:  # type: ignore[override]
+        """Take over a `snapshot` of an environment of the same configuration; the observation."""
+        taken = checked_state(state, self.snapshot())
+        at = taken["at"]
+        if at.min() < NOWHERE or at.max() >= self.places:
+            raise ValueError(f"at must be in -1..{self.places - 1}, got {at.min()}..{at.max()}")
+        like = self.vector.snapshot()
+        whole = {name: taken[_name(name)].reshape(array.shape) for name, array in like.items()}
+        return np.asarray(self.vector.restore(whole)[0][0])
+
+    def _way(self) -> str:
+        """Hooks of others may look at anything of this environment: one episode at a time."""
+        ours, theirs = self.batched_hooks, type(self)
+        plain = ours is not None and not any(
+            n in vars(self) or getattr(theirs, n) is not getattr(ours, n) for n in _HOOKS
+        )
+        return "vector" if plain and not self._overridden(_DRIVEN) else "protocol"
+
+    def _rows(self, states: Array, action: int) -> tuple[Array, Array]:
+        """Candidates and `P0` of many walkers, (m, K) each; pads at the end have `P0` 0."""
+        different, which = np.unique(states, axis=0, return_inverse=True)
+        laws = []
+        for state in different:
+            ids, law = (np.asarray(part) for part in self.candidates(state, action))
+            fits = ids.ndim == 1 and ids.size and ids.shape == law.shape and ids.dtype.kind in "iu"
+            if not fits or ids.min() < 0 or ids.max() >= self.places:
+                raise ValueError(
+                    f"candidates({state}, {action}) must give k >= 1 places 0..{self.places - 1} "
+                    f"and k probabilities, got {ids} and {law}"
+                )
+            laws.append((ids, law))
+        places, p0 = np.zeros((2, len(laws), max(ids.size for ids, _ in laws)))
+        for row, (ids, law) in enumerate(laws):
+            places[row, : ids.size], p0[row, : ids.size] = ids, law
+        return places.astype(np.int64)[which.reshape(-1)], p0[which.reshape(-1)]
+
+    def _moved(self, states: Array, action: int, places: Array) -> tuple[Array, Array, Array]:
+        """States, rewards (m,) and finished (m,) of walkers that chose `places` (m,)."""
+        pairs = zip(states, places.tolist(), strict=True)
+        outcomes = [self.transition(state, action, place) for state, place in pairs]
+        moved = np.array([state for state, _, _ in outcomes])
+        if moved.shape != states.shape or not np.can_cast(moved.dtype, states.dtype, "same_kind"):
+            raise ValueError(f"transition turned a state like {states[0]!r} into {moved[0]!r}")
+        rewards = np.array([reward for _, reward, _ in outcomes], np.float64)
+        return moved, rewards, np.array([finished for _, _, finished in outcomes], np.bool_)
+
+    def _deformed(self, places: Array, p0: Array) -> tuple[Array, Array]:
+        """`psi` and the kernel sampled now, (..., K) each, of candidates (..., K)."""
+        engine = self.vector.engine
+        scope = engine.scope if engine.deformed[0] else Scope("off")
+        assert self.memory is not None  # it has regions
+        psi = self.memory.conductance()
+        if scope.kind == "local":  # a matter of regions, `topk` one of rows
+            psi = within_scope(psi, psi, scope, ~engine.memory.open_regions)[self.regions[places]]
+        else:
+            psi = within_scope(psi[self.regions[places]], p0, scope)
+        return psi, reweight(p0, psi)
+
+
+CandidateReplayEnv.plain = CandidateReplayEnv
+
+
+def _name(name: str) -> str:
+    """A snapshot's name of an entry of the vector environment's."""
+    for theirs, mine in _FLAT.items():
+        if name.startswith(theirs):
+            return mine + name.removeprefix(theirs)
+    return f"env.{name}"
+
+
+def _one(name: str, array: Array) -> Array:
+    """An entry without the axis of episodes, where it has one for each walker or region."""
+    if name == "engine.memory.waiting":
+        return array[:, 0]
+    return array[0] if name.startswith(("engine.state.", "engine.memory.")) else array
+
+
+def mask_of(harmful: npt.ArrayLike, places: int) -> npt.NDArray[np.bool_]:
+    """Bool (places,) from a mask or from place numbers; some place must be, and some not."""
+    given = np.asarray(harmful)
+    mask = given.dtype == np.bool_ and given.shape == (places,)
+    if not mask and (given.dtype.kind not in "iu" or ((given < 0) | (given >= places)).any()):
+        raise ValueError(f"harmful must name places 0..{places - 1} or be a mask, got {harmful!r}")
+    flags = given.copy() if mask else np.isin(np.arange(places), given)
+    if flags.all() or not flags.any():
+        raise ValueError(f"harmful must name some of {places} places, got {int(flags.sum())}")
+    return flags
+
+
+def _laws(starts: npt.ArrayLike) -> npt.NDArray[np.float64]:
+    laws = np.array(starts, np.float64)
+    if laws.ndim != 2 or not laws.size:
+        raise ValueError(f"starts must have shape (stimuli, places), got {laws.shape}")
+    if not np.all(laws >= 0) or not np.allclose(laws.sum(axis=1), 1, rtol=0, atol=1e-6):
+        raise ValueError(f"each start law must be >= 0 and sum to 1, got sums {laws.sum(axis=1)}")
+    return laws
+
+
+def _regions(regions: npt.ArrayLike | None, places: int) -> npt.NDArray[np.int64]:
+    given = np.arange(places) if regions is None else np.asarray(regions)
+    if given.shape != (places,) or given.dtype.kind not in "iu" or given.min() < 0:
+        raise ValueError(f"regions must name a region >= 0 for {places} places, got {regions!r}")
+    return given.astype(np.int64)

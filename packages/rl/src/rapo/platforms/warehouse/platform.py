@@ -1,0 +1,208 @@
+"""`Warehouse`: robots choose routes over a real floor, some of whose zones are hazardous."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import gymnasium
+import numpy as np
+
+from rapo.platforms.batch import BatchPlatform
+from rapo.platforms.data import settled
+from rapo.platforms.memory import RegionMemory
+from rapo.platforms.proposal import Array, Candidates, Harmed, State
+from rapo.platforms.warehouse.floor import FILE
+from rapo.platforms.warehouse.kernel import (
+    CLOCK,
+    MEAN_X,
+    MEAN_Y,
+    NOBODY,
+    SEEN,
+    SPREAD,
+    drive,
+    expose,
+    give,
+    offer,
+    watch,
+)
+from rapo.platforms.warehouse.lockout import locked_out
+from rapo.platforms.warehouse.orders import orders_of
+from rapo.platforms.warehouse.setting import Setting
+from rapo_core.validate import one_of, whole_number
+
+KERNELS = ("rapo", "lockout")
+ERRAND, SENT, HELD, MISTAKE = 1, 2, 3, 4  # lanes of draws
+FAR = 1e6
+"""Above whatever `x` can be: learners and checkers want an end."""
+
+
+class Warehouse(BatchPlatform):
+    """Robots that fetch goods from around a shelf, by one of up to six routes there and back.
+
+    A step: while the stimulus is on, an order wave, docked robots are sent with the chance that the
+    action is. They get an errand and choose a route by `P0 = exp(-excess length / temperature)`,
+    deformed by psi of the zones on it; those who have picked choose a route back. Then all move a
+    cell, along one-way aisles, if the next cell is free or becomes free; of several who want it the
+    longest stopped goes, but rings of robots turn first. A robot in a hazard is reported `delay`
+    steps later, and now and then one elsewhere by mistake.
+
+    `x`, float32, >= 0: share of robots that are docked, on the way out, picking, on the way back,
+    stopped; mean steps stopped; clock / 500; mean place of those on the floor and their spread,
+    over the floor's longer side. Reward: deliveries. Hazards show in nothing.
+
+    Args:
+        episodes: E.
+        seed: chooses hazards, shelves and waves.
+        data: `real`, `stand-in`, or `auto`: the real floor if it is there, else a warning.
+        kernel: `rapo`, or `lockout` for closed zones in place of the harm memory.
+        setting: values that differ from `setting.toml`, or a whole `Setting`.
+        options: of `BatchPlatform`.
+    """
+
+    def __init__(
+        self,
+        episodes: int = 1,
+        *,
+        seed: int = 0,
+        data: str = "auto",
+        kernel: str = "rapo",
+        setting: Mapping[str, Any] | Setting | None = None,
+        **options: Any,
+    ) -> None:
+        self.kernel = one_of("kernel", kernel, KERNELS)
+        s = self.setting = Setting.of(setting)
+        self.seed = whole_number("seed", seed, 0)
+        o = self.orders = orders_of(self.seed, s.layout(), settled(data, "rapo/Warehouse-v0", FILE))
+        super().__init__(
+            episodes, walkers=s.robots, actions=len(s.dispatch), stimuli=s.stimuli,
+            observed=gymnasium.spaces.Box(0, FAR, (SEEN,), np.float32),
+            regions=len(o.hazard), live=np.flatnonzero(o.hazard),
+            **{"delay": s.delay, "saturation": s.saturation, **options},
+        )  # fmt: skip
+        if kernel == "lockout" and isinstance(self.memory, RegionMemory):
+            self.memory = locked_out(self.memory, s.timer)
+        self._rates = np.array(s.dispatch)
+        # Room for functions of the state, kept since new pages are slow.
+        self._where = np.full((episodes, s.robots, s.routes, o.zones.shape[2]), -1, np.int32)
+        self._cells = np.full((2, o.floor.free.size), NOBODY, np.int32)
+        self._robots = np.zeros((3, s.robots), np.int32)
+        self._nobody = np.zeros((episodes, s.robots), np.bool_)
+        self._picture: Any = None
+
+    def rest(self, episodes: int) -> State:
+        """An idle floor: everybody in the dock."""
+        nowhere = np.full((episodes, self.walkers), NOBODY, np.int32)
+        none = np.zeros_like(nowhere)
+        stray = np.zeros(nowhere.shape, np.bool_)
+        return {
+            "row": nowhere, "route": nowhere, "at": nowhere, "wait": none, "waited": none,
+            "stray": stray,
+        }  # fmt: skip
+
+    def arrive(self, state: State) -> State:
+        """Errands for the docked while the stimulus is on, the way back for those who picked."""
+        row, route, at = (np.empty_like(state[name]) for name in ("row", "route", "at"))
+        give(
+            state["row"], state["route"], state["at"], state["wait"], self.orders.last,
+            self.stimulus_on, self.draws(ERRAND), self.setting.errands, row, route, at,
+        )  # fmt: skip
+        return {**state, "row": row, "route": route, "at": at}
+
+    def candidates(self, state: State, action: Array) -> Candidates:
+        """Routes of the robots that are sent, or turn back."""
+        o, shape = self.orders, (self.episodes, self.walkers, self.setting.routes)
+        P0, harmful = np.empty(shape), np.empty(shape, np.bool_)
+        moving = np.empty(shape[:2], np.bool_)
+        offer(
+            state["row"], state["route"], state["at"], action, self._rates, self.draws(SENT), o.law,
+            o.zones, o.enters, P0, self._where, harmful, moving,
+        )  # fmt: skip
+        return Candidates(P0, self._where, harmful, moving)
+
+    def transition(
+        self, state: State, action: Array, choice: Array, found: Candidates
+    ) -> tuple[State, Array]:
+        """All move a cell, if they can; the reward are deliveries."""
+        o, s = self.orders, self.setting
+        held = self._nobody
+        if s.stall > 0:
+            held = self._exposed(state)[0] & (self.draws(HELD) < s.stall)
+        new = {name: np.empty_like(array) for name, array in state.items()}
+        delivered = np.empty(self.episodes)
+        drive(
+            state["row"], state["route"], state["at"], state["wait"], state["waited"], choice, held,
+            o.cells, o.last, s.pick, *self._cells, *self._robots, new["row"], new["route"],
+            new["at"], new["wait"], new["waited"], delivered,
+        )  # fmt: skip
+        new["stray"] = (new["at"] >= 0) & (self.draws(MISTAKE) < s.stray)
+        return new, delivered
+
+    def harmed(self, state: State) -> Harmed:
+        """Robots in a hazard, and those who will be reported by mistake, with their zone."""
+        inside, where = self._exposed(state)
+        return Harmed(inside | state["stray"], where)
+
+    def reach(self, state: State) -> Array:
+        """Stopped robots."""
+        return np.asarray((state["waited"] > 0).sum(axis=1))
+
+    def sensitive_mass(self, state: State) -> Array:
+        """Robots in a hazard."""
+        return np.asarray(self._exposed(state)[0].sum(axis=1))
+
+    def observation(self, state: State, clock: Array) -> Array:
+        """What a supervisor sees: who does what, who is stopped, and where they are."""
+        o, shape = self.orders, self.orders.floor.free.shape
+        x = np.empty((self.episodes, SEEN))
+        watch(
+            state["row"], state["route"], state["at"], state["waited"], o.cells, o.last, shape[1], x
+        )
+        x[:, [MEAN_Y, MEAN_X, SPREAD]] /= max(shape)
+        x[:, CLOCK] = clock / 500
+        return x
+
+    def report(self, state: State) -> dict[str, Array]:
+        """Whether the floor is a stand-in, 0 or 1."""
+        return {"stand_in": np.full(self.episodes, 0.0 if self.orders.floor.real else 1.0)}
+
+    def describe(self) -> dict[str, Any]:
+        """Which floor it is and where it is from."""
+        floor = self.orders.floor
+        return {
+            "floor": "warehouse-10-20-10-2-1" if floor.real else "stand-in",
+            "data": "movingai_mapf_maps" if floor.real else "stand-in",
+            "cells": int(floor.free.sum()),
+            "zones": len(self.orders.hazard),
+            "hazards": int(self.orders.hazard.sum()),
+            "seed": self.seed,
+            "kernel": self.kernel,
+        }
+
+    def frame(self, episode: int) -> Array:
+        """The floor: robots, where they go, hazards, scars."""
+        from rapo.platforms.canvas import when
+        from rapo.platforms.warehouse.picture import Picture
+
+        o, state = self.orders, self.state
+        if self._picture is None:
+            self._picture = Picture(o, self.setting.zone)
+        assert self.H is not None
+        row, route, at = (state[name][episode] for name in ("row", "route", "at"))
+        out = np.flatnonzero(at >= 0)
+        ahead = [o.cells[row[w], route[w], at[w] : o.last[row[w], route[w]] + 1] for w in out]
+        loaded = (row[out] % 2 == 1) | np.array([len(cells) == 1 for cells in ahead], np.bool_)
+        stopped = state["waited"][episode][out] > 0
+        inside = self.sensitive_mass(state)[episode]
+        words = (
+            f"{when(self, episode)}   {len(out)} robots on the floor, "
+            f"{np.count_nonzero(stopped)} stopped, {inside} in a hazard"
+        )
+        return np.asarray(self._picture.draw(ahead, loaded, stopped, self.H[episode], words))
+
+    def _exposed(self, state: State) -> tuple[Array, Array]:
+        """Who is in a hazard (E, m), and everybody's zone (E, m)."""
+        o, row = self.orders, state["row"]
+        inside, where = np.empty(row.shape, np.bool_), np.empty(row.shape, np.int32)
+        expose(row, state["route"], state["at"], o.cells, o.zone_of, o.hazard, inside, where)
+        return inside, where

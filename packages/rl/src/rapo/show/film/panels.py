@@ -1,0 +1,200 @@
+"""The two kinds of panels of a film: a graph with its scars, and a platform's own picture."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from rapo.envs.blit import Pixels
+from rapo.envs.render import ACTIVE, QUIET, SCAR, SENSITIVE, node_size
+from rapo.show.film.recording import GraphView, PlatformView
+
+Box = tuple[float, float, float, float]
+"""Left, bottom, width, height in shares of the figure."""
+
+PAPER = "#FFFFFF"
+LAND = "#E4F0F8"
+"""Ground of V_sens where there is no scar."""
+EMBER, FADING = "#8A4B00", "#F0C878"
+"""Rim of an active node, and a node that was active since the frame before."""
+FULL = 0.72
+"""How far the ground turns into the colour of a scar, at its fullest."""
+LEVELS = 24
+"""Shades of a scar: few enough for the palette of a GIF."""
+MARGIN = 0.06
+"""Around the unit square of the positions."""
+MESH = 400
+"""Cells along a side of the map that the outline of V_sens is drawn from."""
+EDGES = 20_000
+"""Edges that are drawn; more would be a grey square."""
+
+
+class GraphPanel:
+    """A graph on its map: V_sens outlined, scars as a tint of their regions, active nodes lit.
+
+    Args:
+        figure: to draw in.
+        box: where.
+        view: what.
+    """
+
+    def __init__(self, figure: Any, box: Box, view: GraphView) -> None:
+        self._view, self._size = view, node_size(view.graph.n)
+        ax = self._ax = figure.add_axes(box)
+        ax.set_axis_off()
+        seen = (-MARGIN, 1 + MARGIN)
+        ax.set(xlim=seen, ylim=seen, aspect="equal")
+        self._draw_land()
+        self._draw_network()
+        size = self._size
+        self._fading = ax.scatter([], [], c=FADING, linewidths=0, zorder=5)
+        self._glow = ax.scatter([], [], s=6 * size, c=ACTIVE, linewidths=0, alpha=0.3, zorder=6)
+        self._lit = ax.scatter(
+            [], [], s=1.3 * size, c=ACTIVE, linewidths=0.9, edgecolors=EMBER, zorder=7
+        )
+        self.moving = [self._fading, self._glow, self._lit]
+        share = FULL * np.linspace(0, 1, LEVELS + 1)[:, None] ** 0.8
+        self._shift = share * (_colour(SCAR) - _colour(LAND))
+        self.colours = np.rint(_colour(LAND) + self._shift).astype(np.uint8)
+        """(LEVELS + 1, 3) what the ground can turn into."""
+
+    def ground(self, colour: str) -> None:
+        """Give the ground of V_sens another colour."""
+        self._land.set_facecolor(colour)
+
+    def settle(self, light: Pixels, dark: Pixels) -> None:
+        """Find the pixels that scars will tint, and how much of each is ground.
+
+        Where a line or a node covers the ground, a pixel does not follow its colour.
+
+        Args:
+            light: (H, W, 3) the whole picture over the ground `LAND`.
+            dark: the same over a black ground.
+        """
+        bottom, left = self._ax.bbox.y0, self._ax.bbox.x0
+        own = np.zeros(light.shape[:2], np.bool_)
+        last = light.shape[0] - int(bottom)
+        own[max(last - int(self._ax.bbox.height) - 1, 0) : last + 1,
+            int(left) : int(self._ax.bbox.x1) + 1] = True  # fmt: skip
+        still = light.astype(np.float32)
+        bare = ((still - dark) / _colour(LAND)).mean(axis=2).clip(0, 1)
+        rows, columns = np.nonzero(own & (bare > 0.01))
+        points = np.stack([columns + 0.5, light.shape[0] - rows - 0.5], axis=1)
+        node = self._nearest_sensitive(self._ax.transData.inverted().transform(points))
+        self._pixels = rows, columns
+        self._region = self._view.regions[node]
+        self._still = still[rows, columns]
+        self._bare = bare[rows, columns, None]
+
+    def show(self, frame: int) -> None:
+        """Put a frame into the artists."""
+        view = self._view
+        active, share = view.active[frame], view.recent[frame]
+        here = view.graph.positions[active]
+        self._glow.set_offsets(here)
+        self._lit.set_offsets(here)
+        past = np.flatnonzero((share > 0) & ~active)
+        self._fading.set_offsets(view.graph.positions[past])
+        self._fading.set_sizes(self._size * (0.4 + 0.9 * np.sqrt(share[past])))
+        self._level = np.rint(view.scar[frame] * LEVELS).astype(np.intp)
+
+    def paint(self, pixels: Pixels) -> None:
+        """Tint the ground by the scars of the frame."""
+        shift = self._shift[self._level][self._region]
+        pixels[(*self._pixels, slice(0, 3))] = np.rint(self._still + self._bare * shift)
+
+    def _nearest_sensitive(self, points: npt.NDArray[np.floating[Any]]) -> npt.NDArray[np.intp]:
+        from scipy.spatial import cKDTree
+
+        inside = np.flatnonzero(self._view.graph.sensitive)
+        return inside[cKDTree(self._view.graph.positions[inside]).query(points)[1]]
+
+    def _draw_land(self) -> None:
+        """The ground of V_sens: what is near its nodes and nearer to no other, borders softened."""
+        from matplotlib.patches import PathPatch
+        from scipy.ndimage import binary_fill_holes, gaussian_filter
+        from scipy.spatial import cKDTree
+
+        graph = self._view.graph
+        middle = np.linspace(-MARGIN, 1 + MARGIN, 2 * MESH + 1)[1::2]
+        cells = np.stack(np.meshgrid(middle, middle), axis=-1).reshape(-1, 2)
+        far, nearest = cKDTree(graph.positions).query(cells)
+        near = (far < 0.9 / np.sqrt(graph.n)).reshape(MESH, MESH)
+        inside = graph.sensitive[nearest].reshape(MESH, MESH) & near
+        inside |= binary_fill_holes(inside) & ~near  # gaps that belong to nobody
+        soft = gaussian_filter(inside.astype(float), min(2.4, 38 / np.sqrt(graph.n)))
+        filled = self._ax.contourf(middle, middle, soft, levels=[0.5, 2])
+        self._land = PathPatch(filled.get_paths()[0], facecolor=LAND, linewidth=0, zorder=1)
+        filled.remove()
+        self._ax.add_patch(self._land)
+        self._ax.contour(
+            middle, middle, soft, levels=[0.5], colors=SENSITIVE, linewidths=1.5, zorder=2
+        )
+
+    def _draw_network(self) -> None:
+        """Edges and quiet nodes, those of V_sens in its colour."""
+        from matplotlib.collections import LineCollection
+
+        graph = self._view.graph
+        strong = np.argsort(-graph.prob, kind="stable")[:EDGES]
+        ends = graph.positions[np.stack([graph.sources[strong], graph.indices[strong]], axis=1)]
+        lines = LineCollection(list(ends), colors="#7A8594", alpha=0.22, linewidths=0.5, zorder=3)
+        self._ax.add_collection(lines)
+        for mask, face, rim, width in (
+            (~graph.sensitive, QUIET, "#9AA2AE", 0.4),
+            (graph.sensitive, PAPER, SENSITIVE, 0.9),
+        ):
+            self._ax.scatter(
+                *graph.positions[mask].T, s=0.5 * self._size, c=face, edgecolors=rim,
+                linewidths=width, zorder=4,
+            )  # fmt: skip
+
+
+class PicturePanel:
+    """The picture that a platform draws of itself, scaled to its place in the film.
+
+    Args:
+        figure: to draw in.
+        box: where.
+        view: what.
+    """
+
+    colours = np.zeros((0, 3), np.uint8)
+    """None that a GIF has to keep."""
+    moving: tuple[Any, ...] = ()
+    """No artist draws it: its pixels are written."""
+
+    def __init__(self, figure: Any, box: Box, view: PlatformView) -> None:
+        self._view = view
+        width, height = figure.bbox.size
+        left, bottom, across, up = box
+        self._columns = slice(round(left * width), round((left + across) * width))
+        self._rows = slice(round((1 - bottom - up) * height), round((1 - bottom) * height))
+
+    def ground(self, colour: str) -> None:
+        """There is none."""
+
+    def settle(self, light: Pixels, dark: Pixels) -> None:
+        """Nothing to find."""
+
+    def show(self, frame: int) -> None:
+        """Take the picture of a frame."""
+        self._picture = self._view.picture(frame)
+
+    def paint(self, pixels: Pixels) -> None:
+        """Write the picture of the frame."""
+        from PIL import Image
+
+        place = pixels[self._rows, self._columns]
+        image = Image.fromarray(self._picture)
+        size = (place.shape[1], place.shape[0])
+        place[..., :3] = np.asarray(image.resize(size, Image.Resampling.HAMMING))
+
+
+def _colour(name: str) -> npt.NDArray[np.float32]:
+    """(3,) red, green, blue in 0..255."""
+    from matplotlib.colors import to_rgb
+
+    return np.array(to_rgb(name), np.float32) * 255

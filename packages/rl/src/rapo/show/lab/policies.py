@@ -1,0 +1,150 @@
+"""Policies by name: a constant action, a checkpoint of `rapo train`, a model of SB3."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from rapo.envs.field_summary import SUMMARY
+from rapo.rsd.saved_models import load_saved_model
+from rapo.show.lab.choice import ControlError, Side, blamed
+from rapo.show.lab.sources import GraphSource, Source
+
+OBSERVED = ("x", "xsummary", "xGH")
+
+
+@dataclass(frozen=True)
+class Found:
+    """A policy, what it has to be shown, and how Python gets it."""
+
+    policy: Any
+    observe: str
+    action: int | None
+    """Of a constant one."""
+    code: tuple[str, ...]
+    """Lines that make `policy`."""
+
+
+def find_policy(source: Source, side: Side) -> Found:
+    """The policy of a side.
+
+    Raises:
+        ControlError: no such policy, or one that another graph, platform or number of regions was
+            trained on.
+    """
+    words = side.policy
+    if words in source.policies:
+        action = source.policies.index(words)
+        return Found(_Constant(action), "x", action, (f"policy = lambda x: {action}  # {words}",))
+    if words.endswith(".pt"):
+        return _checkpoint(source, side)
+    if words.endswith(".zip"):
+        return _model(source, side)
+    raise ControlError(
+        "policy",
+        f"no policy is called {words!r}; choose {', '.join(source.policies)}, a checkpoint (.pt) "
+        "or a model of Stable-Baselines3 (.zip)",
+    )
+
+
+class _Constant:
+    """An actor that always does the same."""
+
+    def __init__(self, action: int) -> None:
+        self.action = action
+
+    def reset(self, episodes: int, seed: int) -> None:
+        """It has no memory."""
+
+    def act(self, x: Any, draws: Any) -> tuple[Any, None]:
+        """(E,) of the action."""
+        return np.full(len(x), self.action), None
+
+
+@lru_cache(maxsize=4)
+def _loaded(path: str, changed: int) -> Any:
+    return load_saved_model(path)
+
+
+@lru_cache(maxsize=4)
+def _read(path: str, changed: int) -> tuple[dict[str, Any], Any]:
+    """A checkpoint's content, and its policy."""
+    from rapo.agents.agent import policy_of
+    from rapo.agents.checkpoint import load_checkpoint
+
+    content = load_checkpoint(path)
+    return content, policy_of(content)
+
+
+def _changed(path: str) -> int:
+    at = Path(path).expanduser()
+    if not at.is_file():
+        raise ControlError("policy", f"there is no file {path}")
+    return at.stat().st_mtime_ns
+
+
+def _checkpoint(source: Source, side: Side) -> Found:
+    path = side.policy
+    changed = _changed(path)
+    try:
+        content, policy = blamed("policy", lambda: _read(path, changed))
+    except ImportError as error:
+        raise ControlError(
+            "policy", f"this needs torch; pip install 'rapo-rl[torch]' ({error})"
+        ) from None
+    config = content["config"]
+    on = config.get("env") or f"graph {content.get('graph_hash')}"
+    if isinstance(source, GraphSource):
+        here, fits = source.graph.hash, content.get("graph_hash") == source.graph.hash
+        loader, code = "load_agent", "policy, _ = rapo.agents.load_agent({!r})"
+    else:
+        here, fits = source.place.kind, on == source.place.kind and bool(config.get("platform"))
+        loader, code = "load_platform_agent", "policy, _ = rapo.agents.load_platform_agent({!r})"
+    if not fits or not hasattr(policy, "act"):
+        raise ControlError(
+            "policy", f"{path} was trained on {on}, this is {here}; open what it was trained on"
+        )
+    bare = getattr(policy, "policy", policy)
+    observe = _shown(source, side, int(bare.model.inputs), path)
+    return Found(policy, observe, None, (f"# {loader} also gives its config", code.format(path)))
+
+
+def _model(source: Source, side: Side) -> Found:
+    path = side.policy
+    changed = _changed(path)
+    model = blamed("policy", lambda: _loaded(path, changed))
+    env = source.make(side)
+    if model.action_space != env.single_action_space:
+        raise ControlError(
+            "policy",
+            f"{path} acts in {model.action_space}, here are {env.single_action_space}; choose a "
+            "model of this environment",
+        )
+    shape = getattr(model.observation_space, "shape", None) or (0,)
+    observe = _shown(source, side, int(shape[0]), path)
+    lines = (
+        "from rapo.rsd.saved_models import load_saved_model",
+        f"policy = load_saved_model({path!r})",
+    )
+    return Found(model, observe, None, lines)
+
+
+def _shown(source: Source, side: Side, inputs: int, path: str) -> str:
+    """What to show a policy that sees so many entries."""
+    engine = source.make(side).engine
+    regions = int(engine.G.shape[1])
+    size = int(source.make(side).single_observation_space.shape[0])  # type: ignore[index]
+    sizes = {"x": size, "xsummary": size + SUMMARY, "xGH": size + 2 * regions}
+    for name in OBSERVED:
+        if sizes[name] == inputs:
+            return name
+    raise ControlError(
+        "regions" if inputs > size else "policy",
+        f"{path} sees {inputs} entries; with {regions} regions there are {sizes['x']} (x), "
+        f"{sizes['xGH']} (with the fields) or {sizes['xsummary']} (with their summary): choose the "
+        "regions it was trained with",
+    )

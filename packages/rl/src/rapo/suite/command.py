@@ -1,0 +1,154 @@
+"""`rapo suite run` and `rapo suite report`: run what is missing, write csv, page and picture."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+from rapo.agents.train import locked
+from rapo.paper.pieces import need_pyarrow
+from rapo.paper.reproduce import run_goals
+from rapo.paper.schedule import checked_slots
+from rapo.platforms.data import STAND_IN
+from rapo.suite.bars import MISSED
+from rapo.suite.domains import Domain, chosen_domains
+from rapo.suite.folder import (
+    check_folder,
+    config_of,
+    finished,
+    manifest_of,
+    note_plan,
+)
+from rapo.suite.measure import Measure, about, made_of
+from rapo.suite.policies import Given
+from rapo.suite.scorecard import Card, card_of, write_scorecard
+from rapo.suite.sizes import Size, size_named
+
+ENGINES = {"processes": "local", "local": "local", "ray": "ray"}
+"""Words of `--engine`, and what the runner calls them."""
+STEP = 0.002
+"""Seconds of one thread that a step of a platform's episodes takes, roughly."""
+
+
+def run_suite(
+    domains: str = "all",
+    preset: str | Size = "quick",
+    out: Path | str = Path("results/suite"),
+    *,
+    policy: str | None = None,
+    stand_in: bool = False,
+    engine: str = "processes",
+    jobs: int | None = None,
+    console: Console | None = None,
+) -> list[Card]:
+    """Score a policy under every kernel in every domain; a card per domain.
+
+    Whatever is wrong with the words, the data or the policy shows before anything is written.
+
+    Args:
+        domains: `all`, or names with commas between.
+        preset: `smoke`, `quick` or `full`, or a size of one's own.
+        out: folder of the results; goes on with what it holds.
+        policy: a checkpoint, an SB3 .zip or `module:name`; default the domain's constant action.
+        stand_in: run on generated data in place of the real ones.
+        engine: `processes` of this machine, or a `ray` cluster.
+        jobs: platforms at a time, default one per core.
+        console: where to tell; default none.
+    """
+    need_pyarrow()
+    out = Path(out)
+    size = preset if isinstance(preset, Size) else size_named(preset)
+    chosen, given = chosen_domains(domains), Given.of(policy)
+    if engine not in ENGINES:
+        raise ValueError(f"engine must be processes or ray, got {engine!r}")
+    slots = checked_slots(ENGINES[engine], jobs)
+    config = config_of(size, given, stand_in)
+    check_folder(out, config)
+    plans = {domain.name: _plan(domain, size, given, stand_in) for domain in chosen}
+    with locked(out):
+        planned = {
+            name: {"pieces": [t.key for t in tasks], "observe": tasks[0].observe, "data": data}
+            for name, (tasks, data) in plans.items()
+        }
+        note_plan(out, config, planned)
+        goals = [task for tasks, _ in plans.values() for task in tasks]
+        run_goals(goals, out, ENGINES[engine], slots, console)
+        return _write(out)
+
+
+def report_suite(out: Path | str) -> list[Card]:
+    """Build csv, page and picture again from the pieces of a folder; a card per domain."""
+    out = Path(out)
+    manifest_of(out)  # a folder that is none of ours is not even locked
+    with locked(out):
+        return _write(out)
+
+
+def _plan(domain: Domain, size: Size, given: Given, stand_in: bool) -> tuple[list[Measure], str]:
+    """Tasks of a domain, and which data they run on; refuses what could not be run.
+
+    Raises:
+        ValueError: the real data are not there, or the policy does not act here.
+    """
+    try:
+        env = domain.make(size.seeds[0], stand_in)
+    except ValueError as error:
+        raise ValueError(
+            f"{domain.name}: {error}; or run on generated data with --stand-in"
+        ) from error
+    data = str(about(env).get("data", "generated"))
+    if data == STAND_IN and not stand_in:
+        raise ValueError(f"{domain.name} has no real data here; allow generated ones: --stand-in")
+    observe = given.check(domain, env)
+    actions = int(env.single_action_space.n)  # type: ignore[attr-defined]
+    runs = 4 + len(domain.baselines)
+    seconds = STEP * (runs * sum(size.horizons) + actions * size.horizons[-1])
+    made = made_of(domain, env)
+    tasks = [
+        Measure(domain.name, seed, size, given, observe, stand_in, made, seconds)
+        for seed in size.seeds
+    ]
+    return tasks, data
+
+
+def _write(out: Path) -> list[Card]:
+    manifest = manifest_of(out)
+    whole = finished(out, manifest)
+    if not whole:
+        raise ValueError(f"{out} holds no finished domain; the same rapo suite run goes on with it")
+    cards = [card_of(name, keys, manifest, out) for name, keys in whole.items()]
+    waiting = [name for name in manifest["domains"] if name not in whole]
+    write_scorecard(cards, manifest, waiting, out)
+    return cards
+
+
+def run_from_words(out: Path | None, **options: Any) -> None:
+    """`rapo suite run`: see its help for the arguments."""
+    console = Console()
+    name = options["preset"]
+    folder = Path("results") / ("suite" if name == "full" else f"suite-{name}")
+    place = folder if out is None else out
+    tell(run_suite(out=place, console=console, **options), place, console)
+
+
+def tell(cards: list[Card], out: Path, console: Console) -> None:
+    """Print the demands of every domain, and where the page is."""
+    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    table.add_column("domain", style="bold", no_wrap=True)
+    for title in ("demand", "found"):
+        table.add_column(title)
+    table.add_column("", no_wrap=True)
+    for card in cards:
+        for bar in card.bars:
+            style = "red" if bar.verdict == MISSED else None
+            first = card.title if bar is card.bars[0] else ""
+            table.add_row(first, bar.demand, bar.found, bar.verdict, style=style)
+    console.print(table)
+    missed = sum(not bar.holds for card in cards for bar in card.bars)
+    held = sum(bar.holds for card in cards for bar in card.bars)
+    console.print(f"{held} demands hold, {missed} missed", highlight=False)
+    console.print(f"wrote {out / 'scorecard.html'}, suite.csv, scorecard.png", highlight=False)

@@ -1,0 +1,346 @@
+"""`rapo reproduce` from its words to the files, with a preset of seconds."""
+
+import json
+import os
+import queue
+import re
+import shutil
+import sys
+from concurrent.futures import Future
+from contextlib import nullcontext
+from dataclasses import replace
+
+import pandas as pd
+import pytest
+
+from rapo import cli
+from rapo.agents.config import PPOConfig
+from rapo.cascade.setting import Setting
+from rapo.paper import presets, reproduce
+from rapo.paper.reproduce import study
+from rapo.paper.schedule import LocalEngine
+from rapo.paper.tasks import Train
+from rapo_core.version import VERSION
+
+SHORT = Setting.default().replace(horizons=(120, 40, 120))
+TINY = replace(
+    presets.SMOKE,
+    name="tiny",
+    nodes=40,
+    graph_seeds=(0, 1),
+    steps=512,
+    episodes=2,
+    ppo=PPOConfig(envs=4, rollout=256, minibatch=64, epochs=1, hidden=16),
+    setting=SHORT,
+)
+COLUMNS = ["method", "RAG", "RAG_std", "AUC_R", "AUC_R_std", "SM_R", "SM_R_std", "ReplayRet",
+           "ReplayRet_std"]  # fmt: skip
+
+ALL = reproduce.STUDIES
+STUDIES = {name: reproduce.STUDIES[name] for name in ("table1", "table-a1", "mechanism")}
+"""Mechanism needs no runs but Table 1's."""
+
+
+def patched(patch):
+    patch.setitem(presets.PRESETS, "tiny", TINY)
+    patch.setitem(presets.PRESETS, "larger", replace(TINY, name="larger", episodes=3))
+    patch.setattr(reproduce, "STUDIES", STUDIES)
+
+
+@pytest.fixture(autouse=True)
+def _tiny(monkeypatch):
+    patched(monkeypatch)
+
+
+def rapo(monkeypatch, capsys, *words):
+    """Exit code and what the command printed, in this process, where the preset is known."""
+    monkeypatch.setattr(sys, "argv", ["rapo", *map(str, words)])
+    with pytest.raises(SystemExit) as caught:
+        cli.main()
+    return caught.value.code, *capsys.readouterr()
+
+
+class Inline:
+    """An executor that runs here and now."""
+
+    def submit(self, function, *args):
+        future = Future()
+        future.set_result(function(*args))
+        return future
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """A folder with Table 1."""
+    out = tmp_path_factory.mktemp("made") / "results"
+    with pytest.MonkeyPatch.context() as patch:
+        patched(patch)
+        here = LocalEngine(Inline(), 1, queue.Queue())
+        patch.setattr(reproduce, "make_engine", lambda name, jobs: nullcontext(here))
+        sections = reproduce.reproduce("table1", "tiny", out)
+    assert [section.name for section in sections] == ["table1"]
+    return out
+
+
+def snapshot(folder):
+    return {
+        str(path.relative_to(folder)): (path.stat().st_mtime_ns, path.read_bytes())
+        for path in sorted(folder.rglob("*"))
+        if path.is_file() and path.name != ".lock"
+    }
+
+
+def test_table_1_can_be_recomputed_from_the_episodes(made):
+    table = pd.read_csv(made / "table1.csv")
+    assert table.columns.tolist() == COLUMNS
+    assert table["method"].tolist() == list(TINY.methods)
+    episodes = pd.read_csv(made / "episodes.csv")
+    assert len(episodes) == 4 * 2 * 2
+    unit = episodes.loc[episodes["method"] == "GE", "ReplayReturn"].mean()
+    episodes["ReplayRet"] = episodes["ReplayReturn"] / unit
+    graphs = episodes.groupby(["method", "graph_seed"])[["RAG", "AUC_R", "SM_R", "ReplayRet"]]
+    means = graphs.mean().groupby("method")
+    for metric in ("RAG", "AUC_R", "SM_R", "ReplayRet"):
+        expected = means[metric].agg(["mean", "std"]).loc[table["method"]]
+        assert table[metric].to_numpy() == pytest.approx(expected["mean"].to_numpy(), rel=1e-4)
+        assert table[f"{metric}_std"].to_numpy() == pytest.approx(
+            expected["std"].to_numpy(), rel=1e-2, abs=1e-5
+        )
+    assert table.set_index("method").loc["GE", "ReplayRet"] == pytest.approx(1, abs=1e-5)
+
+
+def test_the_manifest_says_what_was_run(made):
+    manifest = json.loads((made / "manifest.json").read_text())
+    assert (manifest["preset"], manifest["steps"], manifest["episodes"]) == ("tiny", 512, 2)
+    assert manifest["graph_seeds"] == [0, 1]
+    assert manifest["config"]["ppo"]["hidden"] == 16
+    assert manifest["config"]["setting"]["horizons"] == [120, 40, 120]
+    assert manifest["config"]["params"]["w_H"] > 0
+    assert manifest["versions"]["rapo"] == VERSION
+    assert {"python", "numpy", "torch", "numba"} <= set(manifest["versions"])
+
+
+def test_the_report_is_self_contained(made):
+    html = (made / "report.html").read_text()
+    assert not re.search(r"https?://", html)
+    for link in re.findall(r'(?:src|href)="([^"]*)"', html):
+        assert link.startswith(("data:image/png;base64,", "#")), link[:60]
+    assert "Table 1: replay under a frozen policy" in html
+    summary = (made / "summary.md").read_text()
+    for picture in re.findall(r"\]\((figures/[^)]*)\)", summary):
+        assert (made / picture).stat().st_size > 5_000
+    claims = pd.read_csv(made / "claims.csv")
+    assert len(claims) > 16 and set(claims["verdict"]) <= {"holds", "differs"}
+    for kind, part in claims.groupby("kind"):
+        held = (part["verdict"] == "holds").sum()
+        assert f"{kind}: {held} hold, {len(part) - held} differ" in summary
+
+
+def test_the_command_goes_on_with_what_is_there(made, monkeypatch, capsys):
+    before = snapshot(made)
+    monkeypatch.setattr(reproduce, "VERSION", "9.9")  # no task is run with it
+    code, out, err = rapo(
+        monkeypatch, capsys, "reproduce", "table1", "--preset", "tiny", "--out", made
+    )
+    assert code in (0, None), err
+    assert "Table 1: replay under a frozen policy" in out and "off@rep" in out
+    assert "left out" not in out
+    after = snapshot(made)
+    for name, (time, content) in before.items():
+        if name.startswith(("work", "pieces")):
+            assert after[name][0] == time, name
+        elif name.endswith((".csv", ".md", "manifest.json")):
+            assert after[name][1] == content, name
+
+
+def test_figures_are_drawn_from_pieces_alone(made, monkeypatch, capsys, tmp_path):
+    monkeypatch.setattr(reproduce, "STUDIES", {"table1": "table1", "table-a1": "table_a1"})
+    monkeypatch.setattr(reproduce, "VERSION", "9.9")
+    manifest = (made / "manifest.json").read_bytes()
+    for name in ("pieces", "manifest.json"):
+        os.symlink(made / name, tmp_path / name)
+    code, out, err = rapo(
+        monkeypatch, capsys, "reproduce", "figures", "--preset", "tiny", "--out", tmp_path
+    )
+    assert code in (0, None), err
+    lost = [
+        task.key for task in study("table-a1").plan(TINY) if task.method != "GE"
+    ]  # GE is in Table 1
+    assert [line for line in out.splitlines() if line.startswith("left out")] == [
+        f"left out table-a1: {len(lost)} of its pieces missing, the first is {lost[0]}; rapo "
+        f"reproduce table-a1 --preset tiny --out {tmp_path} makes what is missing"
+    ]
+    assert (made / "manifest.json").read_bytes() == manifest
+    assert (tmp_path / "table1.csv").read_bytes() == (made / "table1.csv").read_bytes()
+    assert (tmp_path / "figures" / "table1.png").exists() and not (tmp_path / "work").exists()
+
+
+def test_figures_of_a_folder_without_a_finished_study_are_refused(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(reproduce, "STUDIES", ALL)  # one of them needs no runs at all
+    reproduce.claim_folder(tmp_path, TINY)
+    code, out, err = rapo(
+        monkeypatch, capsys, "reproduce", "figures", "--preset", "tiny", "--out", tmp_path
+    )
+    assert code == 2 and out == ""
+    assert f"{tmp_path} holds no finished study; rapo reproduce all --preset tiny --out" in err
+    assert not (tmp_path / "report.html").exists()
+
+
+def test_another_preset_is_refused_and_changes_nothing(made, monkeypatch, capsys):
+    before = snapshot(made)
+    code, out, err = rapo(
+        monkeypatch, capsys, "reproduce", "table1", "--preset", "larger", "--out", made
+    )
+    assert code == 2 and out == ""
+    assert "differ in episodes, name (there episodes = 2, now 3); choose another --out" in err
+    assert len(err.strip().splitlines()) == 1
+    assert snapshot(made) == before
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("table9",), "no study is called 'table9'; known are table1, learning"),
+        (("table1", "--preset", "huge"), "preset must be one of smoke, quick, paper"),
+        (("table1", "--preset", "tiny", "--engine", "cloud"), "engine must be local or ray"),
+        (("table1", "--preset", "tiny", "--jobs", "0"), "jobs must be a whole number >= 1, got 0"),
+        (
+            ("figures", "--preset", "tiny"),
+            "holds no finished study; rapo reproduce all --preset tiny --out",
+        ),
+    ],
+)
+def test_bad_words_end_with_one_line_and_leave_nothing(
+    words, message, tmp_path, monkeypatch, capsys
+):
+    monkeypatch.setattr(reproduce, "STUDIES", ALL)  # one of them needs no runs at all
+    folder = tmp_path / "new"
+    code, _, err = rapo(monkeypatch, capsys, "reproduce", *words, "--out", folder)
+    assert code == 2
+    assert message in err and len(err.strip().splitlines()) == 1
+    assert not folder.exists()
+
+
+def test_results_of_other_defaults_are_drawn_but_not_added_to(made, tmp_path, monkeypatch):
+    shutil.copytree(made, tmp_path / "old")
+    old = tmp_path / "old"
+    (old / "table1.csv").unlink()
+    changed = replace(TINY, setting=SHORT.replace(budget=0.5), steps=1024)
+    monkeypatch.setitem(presets.PRESETS, "tiny", changed)
+    with pytest.raises(ValueError, match="differ in setting, steps"):
+        reproduce.reproduce("table1", "tiny", old)
+    sections = reproduce.reproduce("figures", "tiny", str(old))
+    assert "table1" in [section.name for section in sections]
+    assert (old / "table1.csv").read_bytes() == (made / "table1.csv").read_bytes()
+    with pytest.raises(ValueError, match="another config"):
+        reproduce.reproduce("figures", "larger", old)
+
+
+def test_all_is_the_paper_and_seeds_are_asked_for_by_name(monkeypatch):
+    monkeypatch.setattr(reproduce, "STUDIES", ALL)
+    assert set(ALL) - set(reproduce.chosen_studies("all")) == {"seeds"}
+    assert reproduce.chosen_studies("seeds") == ["seeds"]
+    assert {"learning", "literal"} <= set(reproduce.chosen_studies("all"))
+    assert "seeds" in reproduce.chosen_studies("figures")  # where it is there
+
+
+def test_without_pyarrow_nothing_is_begun(tmp_path, monkeypatch, capsys):
+    monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)
+    code, _, err = rapo(
+        monkeypatch, capsys, "reproduce", "table1", "--preset", "tiny", "--out", tmp_path / "new"
+    )
+    assert code == 2 and "rapo-rl[paper]" in err and not (tmp_path / "new").exists()
+
+
+def test_a_damaged_piece_is_named(made, tmp_path, monkeypatch, capsys):
+    (tmp_path / "pieces").mkdir()
+    for path in (made / "pieces").iterdir():
+        (tmp_path / "pieces" / path.name).write_bytes(path.read_bytes())
+    path = study("table1").plan(TINY)[3].piece(tmp_path)
+    path.write_bytes(path.read_bytes()[:100])
+    code, _, err = rapo(
+        monkeypatch, capsys, "reproduce", "table1", "--preset", "tiny", "--out", tmp_path
+    )
+    assert code == 2 and f"{path} is damaged" in err and "remove it and run again" in err
+    assert len(err.strip().splitlines()) == 1
+    assert not (tmp_path / "table1.csv").exists()
+
+
+def test_figures_are_drawn_from_packed_pieces(made, tmp_path, monkeypatch, capsys):
+    shutil.copytree(made / "pieces", tmp_path / "pieces")
+    shutil.copy(made / "manifest.json", tmp_path)
+    words = ("--preset", "tiny", "--out", tmp_path)
+    code, _, err = rapo(monkeypatch, capsys, "reproduce", "pack", *words)
+    assert code in (0, None), err
+    assert [path.name for path in (tmp_path / "pieces").iterdir()] == ["packed.parquet"]
+    code, _, err = rapo(monkeypatch, capsys, "reproduce", "figures", *words)
+    assert code in (0, None), err
+    for name in ("table1.csv", "episodes.csv", "claims.csv", "summary.md"):
+        assert (tmp_path / name).read_bytes() == (made / name).read_bytes(), name
+    code, _, err = rapo(monkeypatch, capsys, "reproduce", "pack", "--engine", "none", *words)
+    assert code == 2 and "none" in err
+    code, _, err = rapo(monkeypatch, capsys, "reproduce", "pack", "--out", tmp_path / "none")
+    assert code == 2 and f"{tmp_path / 'none'} holds no pieces" in err
+    assert not (tmp_path / "none").exists()
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["{", "[]", "{}", '{"config": []}', '{"config": 3}', '{"config": {}, "also_made_with": 3}'],
+)
+def test_a_damaged_manifest_is_named(tmp_path, monkeypatch, capsys, text):
+    (tmp_path / "manifest.json").write_text(text)
+    code, _, err = rapo(
+        monkeypatch, capsys, "reproduce", "table1", "--preset", "tiny", "--out", tmp_path
+    )
+    assert code == 2 and f"{tmp_path / 'manifest.json'} is damaged" in err
+    assert len(err.strip().splitlines()) == 1
+    assert (tmp_path / "manifest.json").read_text() == text
+
+
+def test_versions_that_ran_tasks_later_are_added_to_the_manifest(tmp_path, monkeypatch):
+    path = tmp_path / "manifest.json"
+    monkeypatch.setattr(reproduce, "make_engine", lambda name, jobs: nullcontext(NoEngine()))
+
+    def run_with(number):
+        monkeypatch.setattr(reproduce, "VERSION", number)
+        with pytest.raises(ValueError, match="the disk is full"):
+            reproduce.reproduce("table1", "tiny", tmp_path)
+        return path.read_text()
+
+    first = run_with("1.0")
+    assert run_with("1.0") == first and "also_made_with" not in first
+    second = run_with("1.1")
+    assert run_with("1.1") == second and run_with("1.0") == second
+    third = run_with("1.2")
+    assert run_with("1.1") == third
+    content = json.loads(third)
+    assert [made["rapo"] for made in content["also_made_with"]] == ["1.1", "1.2"]
+    assert set(content["also_made_with"][0]) == set(content["versions"])
+    for text in (second, third):  # all that was there stays as it was
+        assert text.startswith(first.removesuffix("\n}\n") + ',\n  "also_made_with": [')
+
+
+def test_a_failed_task_is_named_without_a_traceback(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(reproduce, "make_engine", lambda name, jobs: nullcontext(NoEngine()))
+    code, _, err = rapo(
+        monkeypatch, capsys, "reproduce", "table1", "--preset", "tiny", "--out", tmp_path
+    )
+    failed = Train(TINY.config("GE", 0)).key
+    assert code == 2 and f"{failed}: ValueError('the disk is full')" in err
+    assert not (tmp_path / "table1.csv").exists()
+
+
+class NoEngine:
+    """On which everything fails."""
+
+    slots = 1
+
+    def submit(self, task, root):
+        return task.key
+
+    def collect(self, handles, timeout):
+        return [(handle, "ValueError('the disk is full')") for handle in handles]
+
+    def news(self):
+        return []

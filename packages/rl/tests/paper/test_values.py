@@ -1,0 +1,67 @@
+"""Numbers of the studies against values worked out by hand, and seeds that never meet."""
+
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+
+from rapo.agents import ppo as ppo_module
+from rapo.agents.config import PPOConfig
+from rapo.agents.train_config import TrainConfig
+from rapo.cascade.engine import Cascade
+from rapo.cascade.generate import generate
+from rapo.cascade.rng import derive
+from rapo.cascade.setting import DECAY, EXPOSURE, REPLAY
+from rapo.paper import screening, shields
+from rapo.paper.presets import PAPER
+from rapo.paper.studies.table1.analysis import against_twin
+from rapo.rsd.frame import hops_from_seeds
+
+
+class TwoPieces:
+    """A store whose off@rep and twin have known episodes."""
+
+    preset = replace(PAPER, graph_seeds=(0,))
+
+    def frame(self, tasks):
+        twin = tasks[0].name == "P0-twin"
+        exposure, replay = (4.0, 5.0) if twin else (2.0, 8.0)
+        columns = {"graph_seed": [0], "episode": [0]}
+        for name in ("peak", "reach", "inside"):
+            columns[f"{name}_exposure"] = [exposure]
+            columns[f"{name}_replay"] = [replay]
+        return pd.DataFrame(columns)
+
+
+def test_off_at_replay_is_divided_by_the_exposure_of_its_p0_twin():
+    found = against_twin(TwoPieces()).iloc[0]
+    assert (found["RAG"], found["AUC_R"], found["SM_R"]) == (2.0, 2.0, 2.0)  # 8 / 4
+
+
+def test_training_meets_no_episode_of_an_evaluation(monkeypatch):
+    seen = []
+    tiny = PPOConfig(envs=4, rollout=256, minibatch=64, epochs=1, hidden=16)
+    config = TrainConfig(method="GE", nodes=40, steps=256, ppo=tiny)
+    env = config.environment(4, autoreset_mode="SameStep")
+    reset = env.reset
+    monkeypatch.setattr(env, "reset", lambda **k: seen.append(k["seed"]) or reset(**k))
+    for seed in (0, 1, 7):
+        ppo_module.PPO(env, tiny, seed=seed)
+    trained = {s + i for s in seen for i in range(4)}
+    assert len(trained) == 12  # nor of one another
+    evaluated = set(range(100_000)) | {shields.HELD_OUT + i for i in range(1000)}
+    assert not trained & evaluated
+    keys = derive(derive(np.array(sorted(trained)), 0), 0)
+    assert not set(keys.tolist()) & set(derive(derive(np.arange(100_000), 0), 0).tolist())
+
+
+def test_screened_containment_is_that_of_replay_alone():
+    engine = Cascade(generate(60, 1), 4, setting=PAPER.setting.replace(horizons=(150, 40, 60)))
+    engine.start(derive(derive(np.arange(4), 0), 0), 1 + np.arange(4))
+    hops = np.stack([hops_from_seeds(engine.graph, z) for z in range(1, 5)])
+    exposure, _ = screening._phase(engine, lambda engine: 0, EXPOSURE)
+    screening._phase(engine, lambda engine: 0, DECAY)
+    replay, _ = screening._phase(engine, lambda engine: 0, REPLAY)
+    everywhere, near = np.ones_like(hops, np.bool_), hops <= 1
+    found = screening._judged(engine, (exposure, everywhere), (replay, near), hops)
+    assert found["R_c"] == 1 and hops[np.isfinite(hops)].max() > 2

@@ -1,0 +1,163 @@
+"""`rapo watch`: what it films, and what it refuses in one line with nothing written."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+from repository import ROOT
+
+import rapo
+from rapo import cli
+from rapo.paper.rsd_command import ConstantPolicy
+from rapo.show.film import record
+from rapo.show.film.subject import Subject
+from rapo.suite.domains import DOMAINS
+
+OLD = ROOT / "tests" / "fixtures" / "v0.1"
+RUN = OLD / "run" / "checkpoint.pt"
+PLATFORMS = [domain for domain in DOMAINS.values() if domain.name != "cascade"]
+SPANS = (12, 6, 12)
+
+
+@pytest.fixture
+def watch(monkeypatch, capsys, tmp_path):
+    """Run the command in an empty folder; exit code, standard output and error."""
+    monkeypatch.chdir(tmp_path)
+
+    def run(*words):
+        monkeypatch.setattr(sys, "argv", ["rapo", "watch", *map(str, words)])
+        with pytest.raises(SystemExit) as left:
+            cli.main()
+        told = capsys.readouterr()
+        return left.value.code, told.out, told.err
+
+    return run
+
+
+def test_it_films_a_graph(watch):
+    words = ("--nodes", 60, "--graph-seed", 1000, "--horizons", "20,10,20", "--every", 5)
+    code, out, _ = watch(*words, "--size", 400, "--fps", 10, "--out", "new/a.gif")
+    assert code == 0 and "new/a.gif: 10 frames, 2.5 s" in out
+    image = Image.open("new/a.gif")
+    assert (image.n_frames, image.size[0]) == (10, 400)
+    before = Path("new/a.gif").read_bytes()
+    code, _, err = watch(*words, "--out", "new/a.gif")
+    assert code == 2 and "exists" in err and Path("new/a.gif").read_bytes() == before
+    code, _, _ = watch(*words, "--size", 400, "--fps", 10, "--out", "new/a.gif", "--force")
+    assert code == 0 and Path("new/a.gif").read_bytes() == before
+
+
+@pytest.mark.parametrize("domain", PLATFORMS, ids=lambda domain: domain.name)
+def test_it_films_every_platform(watch, monkeypatch, tmp_path, domain):
+    monkeypatch.setenv("RAPO_DATA", str(tmp_path / "none"))  # the stand-in, which is small
+    words = ("--env", domain.env, "--platform-seed", 1000, "--horizons", "12,6,12", "--every", 6)
+    code, _, err = watch(*words, "--size", 480, "--out", "a.gif")
+    assert code == 0, err
+    image = Image.open("a.gif")
+    assert (image.n_frames, image.size[0]) == (5, 480)
+    assert [file.name for file in tmp_path.iterdir()] == ["a.gif"]
+
+
+@pytest.mark.parametrize("domain", PLATFORMS, ids=lambda domain: domain.name)
+def test_a_platform_is_recorded_as_rsd_runs_it(domain):
+    env = domain.make(1000, True)
+    spans, every = (60, 10, 60), 10
+    policy = ConstantPolicy(domain.action, int(env.single_action_space.n))
+    left, right = (
+        record(env, policy, deformed=deformed, seed=5, horizons=spans, every=every)
+        for deformed in (False, True)
+    )
+    found = rapo.rsd.evaluate(env, policy, 1, 5, True, horizons=spans)
+    np.testing.assert_array_equal(right.reach, found.traces["reach"][0])
+    np.testing.assert_array_equal(right.sensitive, found.traces["sensitive_mass"][0])
+    for first, last in zip(left.view.states[:6], left.view.states[7:], strict=True):
+        for name in (n for n in first if n.startswith("engine.state.")):
+            np.testing.assert_array_equal(first[name], last[name], name)
+    shape = right.view.picture(12).shape
+    assert shape == left.view.picture(12).shape and shape[2] == 3
+
+
+def test_pictures_of_P0_leave_out_the_memory_that_nothing_reads():
+    domain = DOMAINS["routing"]
+    env = domain.make(1000, True)
+    policy = ConstantPolicy(domain.action, int(env.single_action_space.n))
+    view = record(env, policy, deformed=False, seed=5, horizons=(150, 10, 10), every=10).view
+    last = len(view.states) - 1
+    shown = view.picture(last)
+    assert np.asarray(view.states[last]["engine.memory.H"]).any()
+    view.env.restore(view.states[last])
+    red = np.array([shown, view.env.engine.frame(0)]).astype(int)
+    red = (red[..., 0] - red[..., 2] > 60).sum(axis=(1, 2))
+    assert red[1] > red[0]
+
+
+def test_it_films_a_checkpoint_on_its_own_graph():
+    env, policy = Subject(policy=str(RUN)).find()
+    assert env.graph.hash == policy_graph() and env.engine.scope.kind == "full"
+    recording = record(env, policy, horizons=SPANS, every=6)
+    found = rapo.rsd.evaluate(env, policy, 1, 0, True, horizons=SPANS)
+    np.testing.assert_array_equal(recording.reach, found.traces["reach"][0])
+
+
+def policy_graph():
+    from rapo.agents.agent import load_agent
+
+    return load_agent(RUN)[1].network.hash
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ("--env rapo/Nothing-v0", "--env is one of rapo/GraphDiffusion-v0, rapo/Feed-v0"),
+        ("--out a.png", "written to .gif or .mp4, got a.png"),
+        ("--out a", "written to .gif or .mp4, got a"),
+        ("--out taken.gif", "taken.gif exists"),
+        ("--out folder.gif --force", "folder.gif is a folder"),
+        ("--out taken.gif/a.gif", "taken.gif is no folder to write in"),
+        ("--nodes 50 --stimulus 99", "stimuli must be in 1..20"),
+        ("--nodes 50 --stimulus 0", "stimuli must be in 1..20"),
+        ("--nodes 50 --every 201", "every must be at most the 200 steps"),
+        ("--every 0", "every must be a whole number >= 1, got 0"),
+        ("--fps 51", "fps must be a whole number >= 1 and <= 50, got 51"),
+        ("--size 401", "size must be an even number of pixels, got 401"),
+        ("--size 100", "size must be a whole number >= 320"),
+        ("--episode -1", "seed must be a whole number >= 0, got -1"),
+        ("--nodes 50 --action 3", "--action must be in 0..2, or aggressive"),
+        ("--nodes 50 --action bold", "got 'bold'"),
+        ("--action 1 --policy scripted", "not both"),
+        ("--policy nobody", "got 'nobody'"),
+        ("--policy none.pt", "there is no checkpoint at none.pt"),
+        (f"--policy {RUN} --nodes 77", "was trained on"),
+        (f"--policy {RUN} --graph {OLD / 'karate.npz'}", "was trained on graph"),
+        (f"--env rapo/Twin-v0 --policy {RUN}", "it was trained on rapo/GraphDiffusion-v0"),
+        ("--env rapo/Twin-v0 --nodes 50", "--nodes 50 is for graphs"),
+        ("--platform-seed 1", "--platform-seed 1 is for platforms"),
+        ("--graph none.npz", "none.npz"),
+        ("--graph x.npz --nodes 50", "not both"),
+        ("--horizons 1,2", "horizons must be three whole numbers"),
+        ("--speed 3", "--speed"),
+    ],
+)
+def test_bad_input_is_refused_in_a_line_and_nothing_is_written(watch, words, message):
+    Path("taken.gif").write_bytes(b"mine")
+    Path("folder.gif").mkdir()
+    code, _, err = watch(*words.split())
+    assert code == 2
+    assert message in err and len(err.strip().splitlines()) == 1
+    assert sorted(file.name for file in Path().iterdir()) == ["folder.gif", "taken.gif"]
+    assert Path("taken.gif").read_bytes() == b"mine"
+
+
+def test_an_mp4_without_ffmpeg_names_the_extra(watch, monkeypatch):
+    monkeypatch.setitem(sys.modules, "imageio_ffmpeg", None)
+    code, _, err = watch("--out", "a.mp4")
+    assert code == 2 and "rapo-rl[watch]" in err and len(err.strip().splitlines()) == 1
+    assert list(Path().iterdir()) == []
+
+
+def test_importing_rapo_does_not_load_it():
+    code = "import rapo, sys; sys.exit(any(name.startswith('rapo.show') for name in sys.modules))"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

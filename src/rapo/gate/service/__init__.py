@@ -1,7 +1,0 @@
-"""The gate over HTTP: a thin layer over `rapo.gate.Gate`. It needs the extra `rapo-rl[gate]`.
-
-- app, strict, serve: the server
-- models, api: the API
-- auth, site, forms, lists, pages, charts: the reviewer's page
-- questions: what is asked, and a process beside the server that answers
-"""
