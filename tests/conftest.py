@@ -7,9 +7,9 @@ import os
 import pytest
 from measured import slow_tests
 
-from rapo.cascade.generate import generate
 from rapo.cascade.graph import Graph
 from rapo.cascade.setting import Setting
+from rapo.graphs.generate import generate
 
 pytest_plugins = ["chromium"]
 

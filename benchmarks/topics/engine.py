@@ -21,7 +21,7 @@ from benchmarks.same_step import AGREE, largest_difference
 from benchmarks.table import Row, missing
 from benchmarks.timing import Contestant, Timings, interleave
 from rapo.cascade.engine import Cascade
-from rapo.cascade.generate import generate
+from rapo.graphs.generate import generate
 
 TITLE = "Engine: one episode-step with fields, 64 episodes on one graph, one thread"
 

@@ -15,7 +15,7 @@ from typing import Any
 from benchmarks.effort import Effort
 from benchmarks.table import Row, missing
 from rapo.platforms.registration import PLATFORMS
-from rapo.show.lab.choice import Place
+from rapo.show.lab.request import Place
 
 TITLE = "rapo lab: 40 episodes of 500/200/500 steps, P0 beside RAPO, measured in Chromium"
 CHROMIUM = Path("/usr/bin/chromium")
@@ -110,7 +110,7 @@ def _page(browser: Any, place: Place) -> Iterator[Any]:
     """A page of the lab with a film on it."""
     import uvicorn
 
-    from rapo.show.lab.answers import Desk
+    from rapo.show.lab.api import Desk
     from rapo.show.lab.server import Lab
 
     lab = Lab(Desk(place))

@@ -12,8 +12,8 @@ from benchmarks.footprint import bytes_of
 from benchmarks.table import Row
 from benchmarks.timing import Contestant, Timings, interleave
 from rapo.cascade.engine import Cascade
-from rapo.cascade.generate import generate
 from rapo.cascade.graph import Graph
+from rapo.graphs.generate import generate
 
 TITLE = "Scaling: cost of a step against the size of the graph, one thread"
 

@@ -10,7 +10,7 @@ from benchmarks.effort import Effort
 from benchmarks.table import Row
 from benchmarks.timing import Contestant, interleave
 from rapo.agents.shield import Shield
-from rapo.cascade.rng import ACTION, uniform
+from rapo.cascade.draws import ACTION, uniform
 from rapo.envs.vector import GraphDiffusionVectorEnv
 
 TITLE = "Shield: 16 rollouts of 100 steps per action, 20 episodes, 250 nodes, one thread"

@@ -13,7 +13,7 @@ from typing import Any
 
 from benchmarks.effort import Effort
 from benchmarks.table import Row
-from rapo.cascade.generate import generate
+from rapo.graphs.generate import generate
 
 TITLE = "Start: fresh processes, best of several"
 

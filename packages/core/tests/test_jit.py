@@ -12,9 +12,9 @@ from numba import njit
 from numba.core.errors import TypingError
 
 from rapo.cascade.clock import enter_phases
+from rapo.cascade.draws import mix
 from rapo.cascade.lanes_kernel import run_lanes
 from rapo.cascade.push_kernel import run_push
-from rapo.cascade.rng import mix
 from rapo_core import jit
 from rapo_core.fields import next_scar, step_fields
 from rapo_core.jit import inlined, kernel, lean_kernel

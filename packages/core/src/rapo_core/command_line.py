@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import warnings
 from collections.abc import Callable, Mapping
 from concurrent.futures import BrokenExecutor
 from typing import Any, NoReturn
 
+from rapo_core.checks import UserError
 from rapo_core.version import installation_fault
+
+DEBUG = "RAPO_DEBUG"
+"""Environment variable that, set to anything but 0, shows the traceback of a fault of ours."""
 
 
 def run_command(
@@ -19,8 +24,8 @@ def run_command(
 ) -> NoReturn:
     """Run `app` with the words of the command line and leave the process with its exit code.
 
-    A warning becomes a line on stderr that begins with `name`, and so does an error that the user
-    can mend. `distribution` is the one that brings the command; it has to fit the installed core.
+    A warning becomes a line on stderr that begins with `name`. An error that the user can mend
+    becomes such a line too, with exit code 2; any other error is ours, with exit code 1. `distribution` is the one that brings the command; it has to fit the installed core.
     `missing` holds, by module, what to say where an optional package is not installed.
     Typer has to be installed; the core itself does not need it.
     """
@@ -41,14 +46,23 @@ def run_command(
     except OSError as error:
         reason = f"{error.filename}: {error.strerror}" if error.filename else error
         typer.echo(f"{name}: {reason}", err=True)
-    except ValueError as error:
+    except UserError as error:
         typer.echo(f"{name}: {error}", err=True)
-    except ModuleNotFoundError as error:
-        if error.name not in (missing or {}):
-            raise
-        typer.echo(f"{name}: {(missing or {})[str(error.name)]}", err=True)
     except BrokenExecutor:
         typer.echo(f"{name}: a process was killed, perhaps for want of memory", err=True)
     except typer.Abort:
         typer.echo(f"{name}: stopped", err=True)
+    except Exception as error:
+        if isinstance(error, ModuleNotFoundError) and error.name in (missing or {}):
+            typer.echo(f"{name}: {(missing or {})[error.name]}", err=True)
+        elif os.environ.get(DEBUG, "0") not in ("", "0"):
+            raise
+        else:
+            kind = type(error).__name__
+            typer.echo(
+                f"{name}: this is a fault of {name}, not of your input: {kind}: {error} "
+                f"({DEBUG}=1 shows where it comes from)",
+                err=True,
+            )
+            sys.exit(1)
     sys.exit(2)

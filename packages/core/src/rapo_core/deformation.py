@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from rapo_core.checks import UserError
 from rapo_core.fields import conductance_into
 from rapo_core.jit import inlined, kernel
 from rapo_core.params import FieldParams
@@ -34,13 +35,13 @@ def conductance(G: npt.ArrayLike, H: npt.ArrayLike, params: FieldParams) -> Arra
     """
     g, h = np.asarray(G), np.asarray(H)
     if g.shape != h.shape:
-        raise ValueError(f"G and H must have one shape, got {g.shape} and {h.shape}")
+        raise UserError(f"G and H must have one shape, got {g.shape} and {h.shape}")
     kind = np.float32 if g.dtype == h.dtype == np.float32 else np.float64
     g, h = np.ascontiguousarray(g, kind), np.ascontiguousarray(h, kind)
     for name, field in (("G", g), ("H", h)):
         if not np.all((field >= 0) & np.isfinite(field)):
             bad = field[~((field >= 0) & np.isfinite(field))].flat[0]
-            raise ValueError(f"{name} must be finite and >= 0, got {bad}")
+            raise UserError(f"{name} must be finite and >= 0, got {bad}")
     psi = np.empty_like(g)
     conductance_into(
         g.ravel(), h.ravel(), kind(params.w_G), kind(params.w_H), kind(params.psi_min), psi.ravel()
@@ -64,18 +65,18 @@ def reweight(p0: npt.ArrayLike, psi: npt.ArrayLike) -> Array:
     p = np.asarray(p0, np.float64)
     s = _conductances(psi)
     if p.ndim == 0:
-        raise ValueError(f"p0 must be a distribution over the last axis, got the scalar {p}")
+        raise UserError(f"p0 must be a distribution over the last axis, got the scalar {p}")
     _broadcasts("p0", p, s)
     if not np.all(p >= 0):  # also catches NaN
-        raise ValueError(f"p0 must be >= 0, got {p[~(p >= 0)].flat[0]}")
+        raise UserError(f"p0 must be >= 0, got {p[~(p >= 0)].flat[0]}")
     total = p.sum(axis=-1)
     if not np.all(np.abs(total - 1) <= SUM_TOLERANCE):
         bad = np.atleast_1d(total)[np.atleast_1d(~(np.abs(total - 1) <= SUM_TOLERANCE))][0]
-        raise ValueError(f"p0 must sum to 1 over the last axis, got {bad}; divide it by its sum")
+        raise UserError(f"p0 must sum to 1 over the last axis, got {bad}; divide it by its sum")
     weighted = p * s
     Z = weighted.sum(axis=-1, keepdims=True)
     if not np.all(Z > 0):
-        raise ValueError("psi is 0 on every reachable destination; keep psi_min > 0")
+        raise UserError("psi is 0 on every reachable destination; keep psi_min > 0")
     return np.asarray(weighted / Z)
 
 
@@ -140,11 +141,11 @@ def gate_odds(q: npt.ArrayLike, psi: npt.ArrayLike) -> Array:
     s = _conductances(psi)
     _broadcasts("q", p, s)
     if not np.all((p >= 0) & (p <= 1)):
-        raise ValueError(f"q must be in [0, 1], got {p[~((p >= 0) & (p <= 1))].flat[0]}")
+        raise UserError(f"q must be in [0, 1], got {p[~((p >= 0) & (p <= 1))].flat[0]}")
     passed = p * s
     denominator = passed + (1 - p)
     if not np.all(denominator > 0):
-        raise ValueError("q = 1 with psi = 0 has no law; keep psi_min > 0")
+        raise UserError("q = 1 with psi = 0 has no law; keep psi_min > 0")
     return np.asarray(passed / denominator)
 
 
@@ -165,7 +166,7 @@ class Scope:
         share = isinstance(self.share, int | float) and 0 < self.share <= 1
         known = {"full": True, "off": True, "topk": whole and self.k >= 1, "local": share}
         if not known.get(self.kind, False):
-            raise ValueError(
+            raise UserError(
                 f"deformation must be full, off, topk:<k> or local[:<share>], got {self.kind!r} "
                 f"with k = {self.k}, share = {self.share}"
             )
@@ -189,7 +190,7 @@ class Scope:
                 return cls(kind, share=float(value or 0.5))
         except ValueError:
             pass  # a malformed number gets the same message as an unknown word
-        raise ValueError(
+        raise UserError(
             f"deformation must be full, off, topk:<k> or local[:<share>], got {text!r}; k is a "
             "whole number >= 1, the share is in (0, 1]"
         )
@@ -233,16 +234,16 @@ def within_scope(
         return np.ones_like(s)
     if scope.kind == "local":
         if designated is None:
-            raise ValueError("a local scope needs `designated`, the destinations it covers")
+            raise UserError("a local scope needs `designated`, the destinations it covers")
         inside = np.asarray(designated)
         if inside.dtype != np.bool_ or inside.shape != s.shape[-1:]:
-            raise ValueError(
+            raise UserError(
                 f"designated must be bool of shape {s.shape[-1:]}, got {inside.dtype} "
                 f"{inside.shape}"
             )
         return np.where(inside, s, s.dtype.type(1))
     if np.isnan(p).any():
-        raise ValueError("p0 must hold probabilities to be ranked, got nan")
+        raise UserError("p0 must hold probabilities to be ranked, got nan")
     rank = np.argsort(np.argsort(-p, axis=-1, kind="stable"), axis=-1, kind="stable")
     return np.where(rank < scope.k, s, s.dtype.type(1))
 
@@ -252,7 +253,7 @@ def _conductances(psi: npt.ArrayLike) -> Array:
     if s.dtype != np.float32:
         s = s.astype(np.float64)
     if not np.all((s >= 0) & (s <= 1)):
-        raise ValueError(f"psi must be in [0, 1], got {s[~((s >= 0) & (s <= 1))].flat[0]}")
+        raise UserError(f"psi must be in [0, 1], got {s[~((s >= 0) & (s <= 1))].flat[0]}")
     return s
 
 
@@ -262,4 +263,4 @@ def _broadcasts(name: str, p: Array, psi: Array) -> None:
     except ValueError:
         fits = False
     if not fits:
-        raise ValueError(f"psi of shape {psi.shape} does not fit {name} of shape {p.shape}")
+        raise UserError(f"psi of shape {psi.shape} does not fit {name} of shape {p.shape}")

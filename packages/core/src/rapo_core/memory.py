@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from rapo_core.checks import UserError, checked_state, rows_of, whole_number
 from rapo_core.deformation import conductance
 from rapo_core.fields import HARM_PER_NODE, harm_and_shares, step_fields
 from rapo_core.params import FieldParams
-from rapo_core.validate import checked_state, rows_of, whole_number
 
 Array = npt.NDArray[np.floating[Any]]
 
@@ -50,9 +50,9 @@ class HarmMemory:
         self.delay = whole_number("delay", delay, 0)
         self.params = FieldParams() if params is None else params
         if not isinstance(self.params, FieldParams):
-            raise ValueError(f"params must be FieldParams, got {params!r}")
+            raise UserError(f"params must be FieldParams, got {params!r}")
         if dtype not in (np.float32, np.float64):
-            raise ValueError(f"dtype must be numpy.float32 or numpy.float64, got {dtype!r}")
+            raise UserError(f"dtype must be numpy.float32 or numpy.float64, got {dtype!r}")
         self.dtype = dtype
         rows = self.batch or 1
         self._G = np.zeros((rows, self.regions), self.dtype)
@@ -87,20 +87,20 @@ class HarmMemory:
         w = np.asarray(weights, self.dtype)
         harm_shape = () if self.batch is None else (rows,)
         if c.shape != harm_shape:
-            raise ValueError(f"harm must have shape {harm_shape}, got {c.shape}")
+            raise UserError(f"harm must have shape {harm_shape}, got {c.shape}")
         if w.shape != self.G.shape:
-            raise ValueError(f"weights must have shape {self.G.shape}, got {w.shape}")
+            raise UserError(f"weights must have shape {self.G.shape}, got {w.shape}")
         if not np.all((c >= 0) & np.isfinite(c)):
             bad = c[~((c >= 0) & np.isfinite(c))].flat[0]
-            raise ValueError(f"harm must be finite and >= 0, got {bad}; leave such reports out")
+            raise UserError(f"harm must be finite and >= 0, got {bad}; leave such reports out")
         if not np.all((w >= 0) & np.isfinite(w)):
             bad = w[~((w >= 0) & np.isfinite(w))].flat[0]
-            raise ValueError(f"weights must be finite and >= 0, got {bad}")
+            raise UserError(f"weights must be finite and >= 0, got {bad}")
         c, w = c.reshape(rows), w.reshape(rows, self.regions)
         total = w.sum(axis=1, dtype=np.float64)
         wrong = (np.abs(total - 1) > WEIGHT_TOLERANCE) & ~((total == 0) & (c == 0))
         if wrong.any():
-            raise ValueError(
+            raise UserError(
                 f"weights must sum to 1, got {total[wrong][0]} with harm {c[wrong][0]}; "
                 "divide them by their sum (all zero is allowed only where harm is 0)"
             )
@@ -119,14 +119,14 @@ class HarmMemory:
         rows = self.batch or 1
         now = np.asarray(affected, self.dtype)
         if now.shape != self.G.shape:
-            raise ValueError(f"affected must have shape {self.G.shape}, got {now.shape}")
+            raise UserError(f"affected must have shape {self.G.shape}, got {now.shape}")
         least, most = now.min(), now.max()  # NaN if any is: one look, and no array of flags
         if not (least >= 0 and most < np.inf):
             bad = now[~((now >= 0) & np.isfinite(now))].flat[0]
-            raise ValueError(f"affected must be finite and >= 0, got {bad}")
+            raise UserError(f"affected must be finite and >= 0, got {bad}")
         now = now.reshape(rows, self.regions)
         if most > np.finfo(self.dtype).max / self.regions:
-            raise ValueError(f"affected must have a finite sum, got {most} in a region")
+            raise UserError(f"affected must have a finite sum, got {most} in a region")
         then = self._waiting[self._slot] if self.delay else now
         harm, weights = np.empty(rows, self.dtype), np.empty_like(then)
         harm_and_shares(then, self.dtype(HARM_PER_NODE), harm, weights)
@@ -139,7 +139,7 @@ class HarmMemory:
     def reset(self, episodes: npt.ArrayLike | None = None) -> None:
         """Forget everything, or only the given rows of a batch (indices or a mask)."""
         if self.batch is None and episodes is not None:
-            raise ValueError(f"only a batch has episodes to choose from, got {episodes!r}")
+            raise UserError(f"only a batch has episodes to choose from, got {episodes!r}")
         rows = rows_of(episodes, self.batch or 1)
         G, H = self._G.copy(), self._H.copy()  # arrays handed out before stay as they were
         G[rows] = 0
@@ -160,7 +160,7 @@ class HarmMemory:
         arrays = checked_state(state, self.snapshot())
         for name, array in arrays.items():
             if not np.all(array >= 0):
-                raise ValueError(f"{name} must be finite and >= 0, got {array.min()}")
+                raise UserError(f"{name} must be finite and >= 0, got {array.min()}")
         self._G = np.array(arrays["G"].reshape(self._G.shape))
         self._H = np.array(arrays["H"].reshape(self._H.shape))
         self._waiting[...] = arrays["waiting"]
@@ -187,9 +187,7 @@ class HarmMemory:
             H,
         )
         if not (G.max() < np.inf and H.max() < np.inf):  # NaN is not, either
-            raise ValueError(
-                f"the fields overflow with harm {harm.max()}; bound the harm of a step"
-            )
+            raise UserError(f"the fields overflow with harm {harm.max()}; bound the harm of a step")
         self._G, self._H = G, H
 
     def _outside(self, field: Array) -> Array:

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from rapo_core.checks import UserError
 from rapo_core.fields import HARM_PER_NODE, harm_and_shares
 from rapo_core.params import FieldParams
 
@@ -106,7 +107,7 @@ def steps_until_bite(steady: npt.ArrayLike, params: FieldParams, odds: float = 0
         odds: of the scar, `exp(-w_H H)`, in (0, 1); below psi_min no scar gets there.
     """
     if not 0 < odds < 1:
-        raise ValueError(f"odds must be in (0, 1), got {odds!r}")
+        raise UserError(f"odds must be in (0, 1), got {odds!r}")
     traces = _checked("steady", steady)
     if params.w_H == 0 or odds < params.psi_min:
         return np.full(traces.shape, np.inf)
@@ -208,5 +209,5 @@ def _checked(name: str, values: npt.ArrayLike) -> Float:
         array = array[None]
     wrong = array[~(np.isfinite(array) & (array >= 0))]
     if wrong.size:
-        raise ValueError(f"{name} must be finite and >= 0, got {wrong.flat[0]}")
+        raise UserError(f"{name} must be finite and >= 0, got {wrong.flat[0]}")
     return array

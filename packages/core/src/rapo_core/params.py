@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
-from rapo_core.validate import between, check_fields
+from rapo_core.checks import UserError, between, check_fields
 
 LARGEST = 1e9
 """Upper end of constants that have none of their own: products of them must fit float32."""
@@ -59,7 +59,7 @@ class FieldParams:
                     raise TypeError
                 object.__setattr__(self, name, float(value))
             except (TypeError, ValueError, OverflowError):
-                raise ValueError(
+                raise UserError(
                     f"{name} must be a number, got {value!r} ({rule.meaning})"
                 ) from None
         check_fields(self, _RULES)
@@ -74,5 +74,5 @@ class FieldParams:
         known = [f.name for f in fields(cls)]
         unknown = sorted(set(values) - set(known))
         if unknown:
-            raise ValueError(f"unknown field constants {unknown}; known are {known}")
+            raise UserError(f"unknown field constants {unknown}; known are {known}")
         return cls(**values)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Annotated, Any
 
+from rapo_core.checks import UserError
 from rapo_gate import format as words
 from rapo_gate.config import FIXED, GateConfig
 from rapo_gate.declare import (
@@ -45,9 +46,9 @@ class Confirm(Action):
     def body(self, state: State, now: float) -> Values:
         """Known reports, known regions, at least one."""
         if not self.reports and not self.regions:
-            raise ValueError("a confirmation names reports or regions; it got none")
+            raise UserError("a confirmation names reports or regions; it got none")
         if isinstance(self.regions, str | bytes):  # its letters would be taken for regions
-            raise ValueError(f"regions must be a list of regions, got {self.regions!r:.80}")
+            raise UserError(f"regions must be a list of regions, got {self.regions!r:.80}")
         return {
             "reports": known_reports(state, self.reports or []),
             "regions": [known_region(state, r) for r in self.regions or []],
@@ -98,10 +99,10 @@ class Override(Action):
         if self.psi is not None:
             psi = real_in("psi", self.psi, low, 1, f"[psi_min, 1] = [{low:g}, 1]")
         elif state.regions.number(self.region) not in state.overrides:
-            raise ValueError(f"region {self.region!r} has no override to take back")
+            raise UserError(f"region {self.region!r} has no override to take back")
         end = moment_or_none("expires_at", self.expires_at)
         if end is not None and end <= now:
-            raise ValueError(f"expires_at must be in the future, got {self.expires_at!r}")
+            raise UserError(f"expires_at must be in the future, got {self.expires_at!r}")
         return {"region": self.region, "psi": psi, "expires_at": end}
 
     def title(self) -> str:
@@ -142,7 +143,7 @@ class Allow(Action):
         """A known region, that is on the list if it is to go."""
         known_region(state, self.region)
         if self.remove and state.regions.number(self.region) not in state.allowed:
-            raise ValueError(f"region {self.region!r} is not on the allow-list")
+            raise UserError(f"region {self.region!r} is not on the allow-list")
         return {"region": self.region, "allowed": not self.remove}
 
     def title(self) -> str:
@@ -180,18 +181,18 @@ class Rollback(Action):
         start, end = moment_or_none("start", self.start), moment_or_none("end", self.end)
         others = self.source is not None or start is not None or end is not None
         if self.reports is not None and others:
-            raise ValueError("a rollback names reports, or a source and a time range, not both")
+            raise UserError("a rollback names reports, or a source and a time range, not both")
         if not others and (self.reports is None or self.reports == []):
-            raise ValueError("a rollback names reports, a source or a time range; it got none")
+            raise UserError("a rollback names reports, a source or a time range; it got none")
         if self.reports is not None:
             return {"reports": known_reports(state, self.reports)}
         if self.source is not None:
             checked_word("source", self.source)
             waiting = [*state.due(), *state.review.values()]
             if self.source not in state.sources and all(r.source != self.source for r in waiting):
-                raise ValueError(f"nothing was reported by {self.source!r}")
+                raise UserError(f"nothing was reported by {self.source!r}")
         if start is not None and end is not None and not start < end:
-            raise ValueError(f"a time range must have start < end, got {start} and {end}")
+            raise UserError(f"a time range must have start < end, got {start} and {end}")
         return {"source": self.source, "from": start, "to": end}
 
     def title(self) -> str:
@@ -236,7 +237,7 @@ class Mode(Action):
     def body(self, state: State, now: float) -> Values:
         """One of the two, and a percentage."""
         if self.mode not in ("shadow", "enforce"):
-            raise ValueError(f"mode must be 'shadow' or 'enforce', got {self.mode!r}")
+            raise UserError(f"mode must be 'shadow' or 'enforce', got {self.mode!r}")
         return {"mode": self.mode, "percent": real_in("percent", self.percent, 0, 100)}
 
     def title(self) -> str:
@@ -273,14 +274,14 @@ class Configure(Action):
         """Settings that are whole and sound once changed; the fixed ones as they were."""
         changes, old = self.changes, state.config.to_dict()
         if not isinstance(changes, dict) or not changes:
-            raise ValueError(f"changes must be settings and their values, got {changes!r:.80}")
+            raise UserError(f"changes must be settings and their values, got {changes!r:.80}")
         new = {**old, **changes}
         if isinstance(changes.get("params"), dict):
             new["params"] = {**old["params"], **changes["params"]}
         after = GateConfig.from_dict(new).to_dict()
         for name in FIXED:
             if after[name] != old[name]:
-                raise ValueError(
+                raise UserError(
                     f"{name} cannot change: ticks in the log would mean something else; "
                     f"make a new gate, or keep {old[name]}"
                 )
@@ -319,18 +320,18 @@ class Label(Action):
     def body(self, state: State, now: float) -> Values:
         """Known regions, known names, printable words; a link that browsers may follow."""
         if not isinstance(self.labels, dict) or not self.labels:
-            raise ValueError(f"labels must be regions and their labels, got {self.labels!r:.80}")
+            raise UserError(f"labels must be regions and their labels, got {self.labels!r:.80}")
         pairs = []
         for region, label in self.labels.items():
             known_region(state, region)
             if not isinstance(label, dict) or set(label) - set(LABELS):
-                raise ValueError(f"a label has {', '.join(LABELS)}, got {label!r:.80}")
+                raise UserError(f"a label has {', '.join(LABELS)}, got {label!r:.80}")
             for name, value in label.items():
                 checked_word(name, value, 1000 if name == "url" else 200)
             if label.get("sensitive", "no") not in ("yes", "no"):
-                raise ValueError(f"sensitive must be 'yes' or 'no', got {label['sensitive']!r}")
+                raise UserError(f"sensitive must be 'yes' or 'no', got {label['sensitive']!r}")
             if not label.get("url", "https://").lower().startswith(("https://", "http://")):
-                raise ValueError(f"url must begin with https:// or http://, got {label['url']!r}")
+                raise UserError(f"url must begin with https:// or http://, got {label['url']!r}")
             pairs.append([region, dict(label)])
         return {"labels": pairs}
 

@@ -17,6 +17,7 @@ from typing import Annotated, Any
 
 import typer
 
+from rapo_core.checks import UserError
 from rapo_core.command_line import run_command
 from rapo_gate import tables
 from rapo_gate.audit import overview
@@ -106,7 +107,7 @@ def _refuse_existing(db: str, key_file: Path | None) -> None:
     try:
         store = open_store(db)
     except ImportError as error:  # PostgreSQL without its driver
-        raise ValueError(error) from None
+        raise UserError(error) from None
     try:
         taken = store.last() > 0
     finally:
@@ -120,7 +121,7 @@ def _service(module: str) -> Any:
     try:
         return import_module(f"rapo_gate.service.{module}")
     except ModuleNotFoundError as error:
-        raise ValueError(f"{error.name} is missing; pip install rapo-gate") from None
+        raise UserError(f"{error.name} is missing; pip install rapo-gate") from None
 
 
 @app.command()
@@ -230,12 +231,12 @@ def report(
         others = {**words, "--at": at, "--decision": decision, "--regions": regions}
         given = [name for name, value in others.items() if value is not None]
         if given:
-            raise ValueError(f"--file holds whole reports; leave out {', '.join(given)}")
+            raise UserError(f"--file holds whole reports; leave out {', '.join(given)}")
         reports = _read_reports(file, text_ids)
     else:
         missing = [name for name, value in words.items() if value is None]
         if missing:
-            raise ValueError(f"a report needs {', '.join(missing)}; or give --file")
+            raise UserError(f"a report needs {', '.join(missing)}; or give --file")
         assert source is not None and key is not None and harm is not None and signal is not None
         when = time_of("--at", at)
         names = None if regions is None else regions_of(regions, text_ids)
@@ -247,7 +248,7 @@ def report(
             results += gate.report(reports[start : start + BATCH])
     refused = [i for i, r in enumerate(results) if r.status == "refused"]
     if len(results) == 1 and refused and not as_json:
-        raise ValueError(results[0].error)
+        raise UserError(results[0].error)
     if as_json:
         for result in results:
             tables.print_json(result.to_dict())

@@ -18,6 +18,7 @@ from typing import Annotated, Any
 
 import typer
 
+from rapo_core.checks import UserError
 from rapo_gate import tables
 from rapo_gate.declare import LABELS, Action, Kind, Spec
 from rapo_gate.events import plain_event
@@ -52,7 +53,7 @@ def opened(db: str, *, write: bool) -> Iterator[Gate]:
         try:
             gate = Gate.open(db, create=False, read_only=not write)
         except ImportError as error:  # PostgreSQL without its driver
-            raise ValueError(error) from None
+            raise UserError(error) from None
     for warning in heard:
         if "checkpoint" not in str(warning.message):  # said once, by init and serve
             typer.echo(f"rapo: warning: {warning.message}", err=True)
@@ -62,7 +63,7 @@ def opened(db: str, *, write: bool) -> Iterator[Gate]:
                 gate.tick()  # decisions see every tick that is due
             yield gate
     except LookupError as error:
-        raise ValueError(error.args[0] if error.args else str(error)) from None
+        raise UserError(error.args[0] if error.args else str(error)) from None
 
 
 def login() -> str:
@@ -123,7 +124,7 @@ def command_of(action: type[Action]) -> Callable[..., None]:
 
     def command(**words: Any) -> None:
         if not words["reason"].strip() and not words["dry_run"]:
-            raise ValueError("--reason is needed: it goes into the log with what you do")
+            raise UserError("--reason is needed: it goes into the log with what you do")
         values = {spec.name: _value(spec, words) for spec in specs}
         who = words["by"] or login()
         wanted = action(**values, reason=words["reason"], by=who, dry_run=words["dry_run"])
@@ -201,13 +202,13 @@ def _value(spec: Spec, words: Values) -> Any:
             return time_of(option, word, ahead=True)
         case Kind.REAL if spec.needed and spec.nullable:
             if words["remove"] == (word is not None):
-                raise ValueError(f"it takes {option}, or --remove to take one back")
+                raise UserError(f"it takes {option}, or --remove to take one back")
         case Kind.SETTINGS:
             return changes_of(word or [])
         case Kind.LABELS:
             said = {part: words[part] for part in LABELS if words[part] is not None}
             if not said:
-                raise ValueError(f"a label needs one of --{', --'.join(LABELS)}")
+                raise UserError(f"a label needs one of --{', --'.join(LABELS)}")
             return {region_of(words["region"], words["text_ids"]): said}
     return word
 
@@ -253,7 +254,7 @@ def _log_of(db: str) -> Iterator[Store]:
         with closing(store):
             yield store
     except LookupError as error:
-        raise ValueError(str(error.args[0])) from None
+        raise UserError(str(error.args[0])) from None
 
 
 def erase(

@@ -11,8 +11,8 @@ from math import sqrt
 from pathlib import Path
 from typing import Any
 
+from rapo_core.checks import UserError, whole_number
 from rapo_core.params import FieldParams
-from rapo_core.validate import whole_number
 from rapo_gate.events import checked_word
 
 Clock = Callable[[], float]
@@ -120,16 +120,16 @@ class GateConfig:
 
     def __post_init__(self) -> None:
         if not isinstance(self.params, FieldParams):
-            raise ValueError(f"params must be FieldParams, got {self.params!r}")
+            raise UserError(f"params must be FieldParams, got {self.params!r}")
         if self.params.psi_min < LEAST_PSI_MIN:
             limit = f"{LEAST_PSI_MIN:g}"
-            raise ValueError(f"psi_min of a gate must be >= {limit}, got {self.params.psi_min}")
+            raise UserError(f"psi_min of a gate must be >= {limit}, got {self.params.psi_min}")
         for name, (low, high) in _REALS.items():
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, int | float):
-                raise ValueError(f"{name} must be a number, got {value!r}")
+                raise UserError(f"{name} must be a number, got {value!r}")
             if not low < value <= high:  # also what is not finite
-                raise ValueError(f"{name} must be in ({low:g}, {high:g}], got {value!r}")
+                raise UserError(f"{name} must be in ({low:g}, {high:g}], got {value!r}")
             object.__setattr__(self, name, float(value))
         for name, least in _WHOLES.items():
             object.__setattr__(self, name, whole_number(name, getattr(self, name), least, 10**9))
@@ -137,12 +137,12 @@ class GateConfig:
         if self.scar_ticks is not None:
             whole_number("scar_ticks", self.scar_ticks, 1, 10**9)
         if self.D_max < self.D:
-            raise ValueError(f"D_max must be >= D = {self.D}, got {self.D_max}")
+            raise UserError(f"D_max must be >= D = {self.D}, got {self.D_max}")
 
     def _check_rates(self) -> None:
         given = {"z": self.z, "base_rate": self.base_rate}
         if not isinstance(self.base_rates, Mapping) or len(self.base_rates) > MOST_TOPICS:
-            raise ValueError(
+            raise UserError(
                 f"base_rates must be up to {MOST_TOPICS} topics and their rates, "
                 f"got {self.base_rates!r:.80}"
             )
@@ -150,10 +150,10 @@ class GateConfig:
             given[f"base_rates of {checked_word('a topic of base_rates', topic)!r}"] = rate
         for name, value in given.items():
             if isinstance(value, bool) or not isinstance(value, int | float):
-                raise ValueError(f"{name} must be a number, got {value!r}")
+                raise UserError(f"{name} must be a number, got {value!r}")
             if not (0 <= value <= 100 if name == "z" else 0 < value < 1):
                 allowed = "[0, 100]" if name == "z" else "(0, 1)"
-                raise ValueError(f"{name} must be in {allowed}, got {value!r}")
+                raise UserError(f"{name} must be in {allowed}, got {value!r}")
         object.__setattr__(self, "z", float(self.z))
         object.__setattr__(self, "base_rate", float(self.base_rate))
         rates = {topic: float(rate) for topic, rate in sorted(self.base_rates.items())}
@@ -164,7 +164,7 @@ class GateConfig:
             if rate > self.base_rate and known - self.z * sqrt(known) > (
                 self.shrinkage * self.base_rate
             ):
-                raise ValueError(
+                raise UserError(
                     f"base_rates of {topic!r} = {rate:g} would be harm without a single report; "
                     "lower it, or raise z, or lower shrinkage"
                 )
@@ -182,7 +182,7 @@ class GateConfig:
         known = [f.name for f in fields(cls)]
         unknown = sorted(set(values) - set(known))
         if unknown:
-            raise ValueError(f"unknown settings {unknown} of a gate; known are {known}")
+            raise UserError(f"unknown settings {unknown} of a gate; known are {known}")
         given = dict(values)
         if isinstance(given.get("params"), Mapping):
             given["params"] = FieldParams.from_dict({**ACTING.to_dict(), **given["params"]})
@@ -216,8 +216,8 @@ def config_of(path: Path | None) -> GateConfig:
     try:
         values = tomllib.loads(path.read_text())
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ValueError(f"{path} is not TOML: {error}") from None
+        raise UserError(f"{path} is not TOML: {error}") from None
     try:
         return GateConfig.from_dict(values)
     except (ValueError, TypeError) as error:
-        raise ValueError(f"{path}: {error}") from None
+        raise UserError(f"{path}: {error}") from None

@@ -16,6 +16,7 @@ from zlib import crc32
 import numpy as np
 import numpy.typing as npt
 
+from rapo_core.checks import UserError
 from rapo_core.deformation import SUM_TOLERANCE, reweight_into, whole_sum
 from rapo_core.jit import inlined, kernel
 from rapo_gate.events import (
@@ -179,7 +180,7 @@ def _check(
     """Refuse what `_answer_into` found not to be a law, or not within its bounds."""
     total, _, bounded = found
     if not abs(total - 1) <= SUM_TOLERANCE:
-        raise ValueError(_why_not(p, total))
+        raise UserError(_why_not(p, total))
     if not bounded:
         raise RuntimeError(
             f"decision {decision_id} would leave its bounds with psi_min = {psi_min}; not served"
@@ -216,9 +217,9 @@ class Decider:
         names = checked_regions(regions)
         law = _law(p)
         if law.shape != (len(names),):
-            raise ValueError(f"p must have {len(names)} entries like regions, got {law.shape}")
+            raise UserError(f"p must have {len(names)} entries like regions, got {law.shape}")
         if len(names) > MOST_CANDIDATES:
-            raise ValueError(f"{len(names)} candidates; at most {MOST_CANDIDATES}")
+            raise UserError(f"{len(names)} candidates; at most {MOST_CANDIDATES}")
         if stimulus is not None:
             checked_word("stimulus", stimulus)
         if request_id is None:
@@ -274,7 +275,7 @@ def exposing(decision_id: str, shown: Iterable[Region], now: float) -> Work:
     """The work of noting what was really shown of a decision; its answer: whether in time."""
     checked_word("decision_id", decision_id)
     if isinstance(shown, str | bytes):
-        raise ValueError(f"shown must be a list of regions, got {shown!r}")
+        raise UserError(f"shown must be a list of regions, got {shown!r}")
     names = [checked_region(r) for r in shown]
     content = {"decision_id": decision_id, "shown": names}
     draft = drafted("Exposure", now, content, exposure_key(decision_id))
@@ -287,7 +288,7 @@ def exposing(decision_id: str, shown: Iterable[Region], now: float) -> Work:
         decision = unpack_decision(made.body)
         foreign = set(names) - set(decision.ids())
         if foreign:
-            raise ValueError(f"{min(foreign, key=str)!r} was not among the candidates")
+            raise UserError(f"{min(foreign, key=str)!r} was not among the candidates")
         in_time = decision.tick + state.config.D > state.tick
         first = found.get(exposure_key(decision_id))
         if first is None:
@@ -299,7 +300,7 @@ def exposing(decision_id: str, shown: Iterable[Region], now: float) -> Work:
     return work
 
 
-class ConflictError(ValueError):
+class ConflictError(UserError):
     """The same name was used for something else before."""
 
 
@@ -312,4 +313,4 @@ def _law(p: npt.ArrayLike) -> npt.NDArray[np.float64]:
             raise ValueError
         return np.ascontiguousarray(given, np.float64)
     except (ValueError, TypeError):
-        raise ValueError(f"p must be a list of numbers, got {p!r:.80}") from None
+        raise UserError(f"p must be a list of numbers, got {p!r:.80}") from None

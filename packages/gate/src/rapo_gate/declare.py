@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, get_args, get_type_hin
 
 import numpy as np
 
+from rapo_core.checks import UserError
 from rapo_gate.audit import foresee
 from rapo_gate.config import GateConfig
 from rapo_gate.events import Draft, Event, Region, checked_region, checked_word
@@ -249,7 +250,7 @@ def _in_words(event: Event, configs: list[tuple[int, dict[str, Any]]]) -> dict[s
 def checked_reason(reason: Any) -> str:
     """A reason that a reader of the log can use."""
     if not isinstance(reason, str) or not reason.strip() or len(reason) > LONGEST_REASON:
-        raise ValueError(
+        raise UserError(
             f"a reason of 1 to {LONGEST_REASON} characters is needed, got {reason!r:.40}"
         )
     return reason.strip()
@@ -259,7 +260,7 @@ def known_region(state: State, region: Any) -> Region:
     """A region that a decision had."""
     name = checked_region(region)
     if name not in state.regions:
-        raise ValueError(f"region {region!r} is not known: no decision ever had it")
+        raise UserError(f"region {region!r} is not known: no decision ever had it")
     return name
 
 
@@ -269,9 +270,7 @@ def known_reports(state: State, reports: Any) -> list[int]:
     if not isinstance(wanted, list | tuple) or not all(
         isinstance(r, int) and not isinstance(r, bool) and 0 < r < 2**63 for r in wanted
     ):
-        raise ValueError(
-            f"reports must be a list of report ids, whole numbers, got {reports!r:.80}"
-        )
+        raise UserError(f"reports must be a list of report ids, whole numbers, got {reports!r:.80}")
     rows = state.ledger.rows
     waiting = {r.position for r in state.due() if not r.rolled_back} | set(state.review)
     counted = np.isin(np.array(wanted, np.int64), rows["report"][~rows["rolled_back"]])
@@ -279,7 +278,7 @@ def known_reports(state: State, reports: Any) -> list[int]:
         r for r, is_in in zip(wanted, counted, strict=True) if not is_in and r not in waiting
     ]
     if unknown:
-        raise ValueError(f"there is no report {unknown[0]} that counts or waits")
+        raise UserError(f"there is no report {unknown[0]} that counts or waits")
     return sorted(set(wanted))
 
 
@@ -287,14 +286,14 @@ def real_in(name: str, value: Any, low: float, high: float, words: str = "") -> 
     """A finite number within bounds."""
     if _finite(value) and low <= value <= high:
         return float(value)
-    raise ValueError(f"{name} must be in {words or f'[{low:g}, {high:g}]'}, got {value!r:.80}")
+    raise UserError(f"{name} must be in {words or f'[{low:g}, {high:g}]'}, got {value!r:.80}")
 
 
 def moment_or_none(name: str, value: Any) -> float | None:
     """Unix seconds, or None."""
     if value is None or _finite(value):
         return None if value is None else float(value)
-    raise ValueError(f"{name} must be Unix seconds, got {value!r:.80}")
+    raise UserError(f"{name} must be Unix seconds, got {value!r:.80}")
 
 
 def _finite(value: Any) -> bool:

@@ -12,6 +12,7 @@ from unicodedata import category
 import numpy as np
 import numpy.typing as npt
 
+from rapo_core.checks import UserError
 from rapo_gate.names import Names
 
 Region = int | str
@@ -170,7 +171,7 @@ def unpack_decision(body: bytes) -> DecisionBody:
         raise DroppedError("what this decision was made of")
     version, flags, tick, revision, passed, n, id_bytes, _ = _HEAD.unpack_from(body)
     if version not in (_JSON, _LINES):
-        raise ValueError(f"a decision of format {version}; this version of rapo reads 1 and 2")
+        raise UserError(f"a decision of format {version}; this version of rapo reads 1 and 2")
     at = _HEAD.size
     ids = body[at : at + id_bytes]
     regions: npt.NDArray[np.int64] | Names
@@ -237,9 +238,9 @@ def checked_word(name: str, value: Any, longest: int = LONGEST_ID) -> str:
         got = (
             f"{value[:40]!r}… of {len(value)}" if isinstance(value, str) and value else repr(value)
         )
-        raise ValueError(f"{name} must be a string of 1 to {longest} characters, got {got}")
+        raise UserError(f"{name} must be a string of 1 to {longest} characters, got {got}")
     if not value.isprintable() and not all(c.isprintable() or _ordinary(c) for c in value):
-        raise ValueError(f"{name} must be printable, got {value!r}")
+        raise UserError(f"{name} must be printable, got {value!r}")
     return value
 
 
@@ -260,8 +261,8 @@ def checked_region(value: Any) -> Region:
     if type(value) is int or (isinstance(value, int | np.integer) and not isinstance(value, bool)):
         if -(2**63) <= value < 2**63:
             return int(value)
-        raise ValueError(f"a region must fit 64 bits, got {value}")
-    raise ValueError(f"a region must be a string or an integer, got {value!r}")
+        raise UserError(f"a region must fit 64 bits, got {value}")
+    raise UserError(f"a region must be a string or an integer, got {value!r}")
 
 
 def checked_regions(values: Any) -> npt.NDArray[np.int64] | Names:
@@ -269,17 +270,17 @@ def checked_regions(values: Any) -> npt.NDArray[np.int64] | Names:
     if isinstance(values, np.ndarray):
         if values.dtype.kind in "iu" and values.ndim == 1 and values.size:
             if values.dtype == np.uint64 and values.max() >= 2**63:
-                raise ValueError(f"a region must fit 64 bits, got {values.max()}")
+                raise UserError(f"a region must fit 64 bits, got {values.max()}")
             return np.ascontiguousarray(values, np.int64)
         if values.dtype.kind in "USO" and values.ndim == 1:
             values = values.tolist()
     if not isinstance(values, Sequence) or isinstance(values, str | bytes) or not len(values):
-        raise ValueError(f"regions must be a non-empty list, got {values!r:.80}")
+        raise UserError(f"regions must be a non-empty list, got {values!r:.80}")
     if isinstance(values[0], str):
         return _checked_names(values)
     checked = [checked_region(v) for v in values]
     if not all(isinstance(v, int) for v in checked):
-        raise ValueError("regions must be all strings or all integers, got both")
+        raise UserError("regions must be all strings or all integers, got both")
     return np.array(checked, np.int64)
 
 
@@ -288,7 +289,7 @@ def _checked_names(values: Sequence[Any]) -> Names:
     try:
         names = Names.of(values)
     except TypeError:
-        raise ValueError("regions must be all strings or all integers, got both") from None
+        raise UserError("regions must be all strings or all integers, got both") from None
     except ValueError:
         names = None
     if names is None or not names.plain or names.longest > LONGEST_ID:

@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import pdtrc
 
+from rapo_core.checks import UserError
 from rapo_core.params import FieldParams
 from rapo_gate.config import GateConfig
 from rapo_gate.format import flat
@@ -47,7 +48,7 @@ Reals = npt.NDArray[np.float64]
 Interval = tuple[float, float] | None
 
 
-class NotEnoughError(ValueError):
+class NotEnoughError(UserError):
     """A log that nothing can be fitted to; says what is missing."""
 
 
@@ -154,7 +155,7 @@ def fit(
         NotEnoughError: no exposures, or too few reports.
     """
     if not 0 < loss < 1:
-        raise ValueError(f"loss must be in (0, 1), got {loss}")
+        raise UserError(f"loss must be in (0, 1), got {loss}")
     if not np.asarray(log.seen[2]).sum() > 0:
         raise NotEnoughError(
             "the log has no exposures: log decisions (and gate.expose what was shown), else a rate "

@@ -12,6 +12,7 @@ from math import floor, isfinite, log10
 from typing import Any
 from urllib.parse import urlencode
 
+from rapo_core.checks import UserError
 from rapo_gate.events import Region
 
 NOTHING = "\N{EN DASH}"
@@ -207,7 +208,7 @@ def real_of(name: str, word: str) -> float:
     try:
         return float(word)
     except ValueError:
-        raise ValueError(f"{name} must be a number, got {word!r}") from None
+        raise UserError(f"{name} must be a number, got {word!r}") from None
 
 
 def time_of(name: str, word: str | None, *, ahead: bool = False) -> float | None:
@@ -230,14 +231,14 @@ def time_of(name: str, word: str | None, *, ahead: bool = False) -> float | None
         try:
             moment = datetime.fromisoformat(word)
         except ValueError:
-            raise ValueError(
+            raise UserError(
                 f"{name} must be Unix seconds, a time such as 2026-01-31T12:00 or a span such as "
                 f"2h, got {word!r}"
             ) from None
         moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
         return moment.timestamp()
     if not isfinite(seconds):
-        raise ValueError(f"{name} must be finite, got {word!r}")
+        raise UserError(f"{name} must be finite, got {word!r}")
     return seconds
 
 
@@ -251,7 +252,7 @@ def changes_of(words: list[str]) -> dict[str, Any]:
                 raise ValueError
             value = None if text.lower() == "none" else tomllib.loads(f"v = {text}")["v"]
         except (ValueError, tomllib.TOMLDecodeError):
-            raise ValueError(
+            raise UserError(
                 f"settings are NAME=VALUE such as min_sources=5 or params.w_H=4, got {word!r}"
             ) from None
         inner = name.removeprefix("params.")

@@ -12,6 +12,7 @@ from typing import Any, Concatenate, NamedTuple, ParamSpec, Self
 
 import numpy.typing as npt
 
+from rapo_core.checks import UserError
 from rapo_gate import audit
 from rapo_gate.actions import Allow, Configure, Confirm, Label, Mode, Override, Rollback
 from rapo_gate.config import Clock, GateConfig
@@ -106,7 +107,7 @@ class Gate:
         try:
             if store.last() == 0:
                 if read_only or not create:
-                    raise ValueError(f"{address} holds no gate; rapo-gate init makes one")
+                    raise UserError(f"{address} holds no gate; rapo-gate init makes one")
                 _found(store, config or GateConfig(), clock())
             gate = cls(store, clock=clock, read_only=read_only)
         except BaseException:
@@ -116,7 +117,7 @@ class Gate:
             old, new = gate.config.to_dict(), config.to_dict()
             gate.close()
             differ = [f"{k}: {old[k]} there, {new[k]} given" for k in old if old[k] != new[k]]
-            raise ValueError(
+            raise UserError(
                 f"{address} has other settings ({'; '.join(differ)}); leave config out and use "
                 "gate.configure to change them"
             )

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from math import floor, isfinite
 from typing import Any
 
+from rapo_core.checks import UserError
 from rapo_gate.config import GateConfig
 from rapo_gate.events import (
     Draft,
@@ -58,10 +59,10 @@ class HarmReport:
     def from_dict(cls, values: Mapping[str, Any]) -> HarmReport:
         """From a JSON object; a name too many or too few is an error."""
         if not isinstance(values, Mapping):
-            raise ValueError(f"a report must be an object, got {values!r:.80}")
+            raise UserError(f"a report must be an object, got {values!r:.80}")
         if not _NEEDED <= values.keys() <= _NAMES:
             missing, unknown = sorted(_NEEDED - values.keys()), sorted(values.keys() - _NAMES)
-            raise ValueError(f"a report lacks {missing}" if missing else f"unknown names {unknown}")
+            raise UserError(f"a report lacks {missing}" if missing else f"unknown names {unknown}")
         return cls(**values)
 
 
@@ -112,24 +113,24 @@ def check(report: HarmReport, config: GateConfig, now: float) -> Checked:
         ValueError: something is wrong with it; the message says what.
     """
     if not isinstance(report, HarmReport):
-        raise ValueError(f"a report must be a HarmReport, got {type(report).__name__}")
+        raise UserError(f"a report must be a HarmReport, got {type(report).__name__}")
     source = checked_word("source", report.source)
     key = checked_word("key", report.key)
     signal = checked_word("signal", report.signal, 64)
     harm = _real("harm", report.harm)
     if not 0 <= harm <= config.max_harm:
-        raise ValueError(f"harm must be in [0, {config.max_harm:g}], got {harm!r}")
+        raise UserError(f"harm must be in [0, {config.max_harm:g}], got {harm!r}")
     at = _real("at", report.at)
     if at > now + MOST_AHEAD:
-        raise ValueError(f"at is {at - now:.0f} s in the future; more than {MOST_AHEAD:.0f}")
+        raise UserError(f"at is {at - now:.0f} s in the future; more than {MOST_AHEAD:.0f}")
     oldest = config.D_max * config.tick_seconds
     if now - at > oldest:
-        raise ValueError(f"at is {now - at:.0f} s ago; D_max allows {oldest:.0f}")
+        raise UserError(f"at is {now - at:.0f} s ago; D_max allows {oldest:.0f}")
     values: dict[str, Any] = {
         "source": source, "key": key, "harm": harm, "signal": signal, "at": at,
     }  # fmt: skip
     if report.decision_id is None and report.regions is None:
-        raise ValueError("a report names a decision_id, regions, or both; it got neither")
+        raise UserError("a report names a decision_id, regions, or both; it got neither")
     if report.decision_id is not None:
         values["decision_id"] = checked_word("decision_id", report.decision_id)
     if report.regions is not None:
@@ -140,13 +141,13 @@ def check(report: HarmReport, config: GateConfig, now: float) -> Checked:
 
 def _real(name: str, value: Any) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise ValueError(f"{name} must be a number, got {value!r:.40}")
+        raise UserError(f"{name} must be a number, got {value!r:.40}")
     try:
         number = float(value)
     except OverflowError:
         number = float("inf")
     if not isfinite(number):
-        raise ValueError(f"{name} must be finite, got {number}")
+        raise UserError(f"{name} must be finite, got {number}")
     return number
 
 
@@ -154,10 +155,10 @@ def _regions(values: Any) -> list[Region]:
     if type(values) is not list and (
         isinstance(values, str | bytes | Mapping) or not isinstance(values, Iterable)
     ):
-        raise ValueError(f"regions must be a list, got {values!r:.80}")
+        raise UserError(f"regions must be a list, got {values!r:.80}")
     names = list(dict.fromkeys(checked_region(v) for v in values))
     if not 1 <= len(names) <= MOST_REGIONS:
-        raise ValueError(f"regions must be 1 to {MOST_REGIONS}, got {len(names)}")
+        raise UserError(f"regions must be 1 to {MOST_REGIONS}, got {len(names)}")
     return names
 
 
@@ -234,14 +235,14 @@ def _tick(
         return floor(float(values["at"]) / config.tick_seconds)
     name = values["decision_id"]
     if name not in made:
-        raise ValueError(f"decision_id {name!r} is of no decision of this gate")
+        raise UserError(f"decision_id {name!r} is of no decision of this gate")
     tick, shown = made[name]
     age = floor(now / config.tick_seconds) - tick
     if age > config.D_max:
-        raise ValueError(f"the decision is {age} ticks old; D_max allows {config.D_max}")
+        raise UserError(f"the decision is {age} ticks old; D_max allows {config.D_max}")
     foreign = [region for region in values.get("regions", ()) if region not in shown]
     if foreign:
-        raise ValueError(f"region {foreign[0]!r} was not shown with decision {name!r}")
+        raise UserError(f"region {foreign[0]!r} was not shown with decision {name!r}")
     return tick
 
 

@@ -21,6 +21,7 @@ from zlib import crc32
 import numpy as np
 import numpy.typing as npt
 
+from rapo_core.checks import UserError
 from rapo_gate.cells import Cells
 from rapo_gate.config import GateConfig
 from rapo_gate.decide import View
@@ -98,16 +99,16 @@ def load(data: bytes, rows: Rows, fetch: Fetch) -> State:
             arrays: dict[str, npt.NDArray[Any]] = {name: file[name] for name in file.files}
         head = json.loads(arrays.pop("head").tobytes())
         if head["format"] != FORMAT:
-            raise ValueError(f"its format is {head['format']}, this version reads {FORMAT}")
+            raise UserError(f"its format is {head['format']}, this version reads {FORMAT}")
         if rows.size != head["rows"]:
-            raise ValueError(f"it belongs to a ledger of {head['rows']} rows, got {rows.size}")
+            raise UserError(f"it belongs to a ledger of {head['rows']} rows, got {rows.size}")
         if rows.dtype != ROW or _checksum(rows) != head["rows_checksum"]:
-            raise ValueError("its ledger is not the one that it was kept with")
+            raise UserError("its ledger is not the one that it was kept with")
         state = _state(head, arrays, rows, fetch)
     except Exception as error:  # damaged bytes make the readers of zip, NumPy and JSON raise any
-        raise ValueError(f"a snapshot cannot be read: {error}") from error
+        raise UserError(f"a snapshot cannot be read: {error}") from error
     if state.field_hash() != head["field_hash"] or state.config.digest() != head["config_hash"]:
-        raise ValueError("a snapshot does not have the fields that its hash is of")
+        raise UserError("a snapshot does not have the fields that its hash is of")
     return state
 
 

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from rapo_core.checks import UserError
 from rapo_gate.cells import grown
 from rapo_gate.config import GateConfig
 from rapo_gate.events import LOG_FORMAT, Draft, Event, digest_of, packed, unpack_decision
@@ -57,24 +58,24 @@ def migrate(old: str | Path, new: str | Path, config: Mapping[str, Any] | None =
     given = dict(config or {})
     unknown = sorted(set(given) - set(NEW))
     if unknown:
-        raise ValueError(f"only {list(NEW)} are given to a migration, got {unknown}")
+        raise UserError(f"only {list(NEW)} are given to a migration, got {unknown}")
     if "://" not in str(old) and not Path(old).exists():
-        raise ValueError(f"there is no log at {old}")
+        raise UserError(f"there is no log at {old}")
     with closing(open_store(str(old), create=False, read_only=True)) as source:
         _check_old(source, old)
         with closing(open_store(str(new), create=True)) as target:
             if target.last():
-                raise ValueError(f"{new} is not empty; give a place for a new log")
+                raise UserError(f"{new} is not empty; give a place for a new log")
             return _copy(source, target, given)
 
 
 def _check_old(source: Store, address: str | Path) -> None:
     first = source.read(0, 1)
     if not first or "created" not in first[0].data():
-        raise ValueError(f"{address} holds no gate")
+        raise UserError(f"{address} holds no gate")
     if "format" in first[0].data():
         version = first[0].data()["format"]
-        raise ValueError(f"{address} has format {version}; only the first one is migrated")
+        raise UserError(f"{address} has format {version}; only the first one is migrated")
 
 
 def _copy(source: Store, target: Store, given: Mapping[str, Any]) -> Migrated:
@@ -87,7 +88,7 @@ def _copy(source: Store, target: Store, given: Mapping[str, Any]) -> Migrated:
                 compared.look(state, event)
         state.fetch = target.find
     if state.position != source.last():
-        raise ValueError(
+        raise UserError(
             f"the log has {source.last()} positions but only {state.position} events: "
             "positions would change; nothing can be migrated"
         )

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from rapo_core.checks import UserError
+
 _BREAK = ord("\n")
 
 
@@ -27,7 +29,7 @@ class Names:
         text = np.frombuffer(joined, np.uint8)
         breaks = np.flatnonzero(text == _BREAK)
         if breaks.size + 1 != count:
-            raise ValueError(f"{breaks.size + 1} lines for {count} names")
+            raise UserError(f"{breaks.size + 1} lines for {count} names")
         self.joined = joined
         """UTF-8, a line break between two names."""
         self.spans = np.empty((count, 2), np.int32)

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import TypeVar
 
+from rapo_core.checks import UserError
 from rapo_gate.events import NUMBER, Event
 from rapo_gate.ledger import Rows, joined
 from rapo_gate.postgres_log import (
@@ -103,7 +104,7 @@ class PostgresStore:
     def _open(self, session: Session, create: bool) -> None:
         encoding = one(session, "SHOW server_encoding")
         if encoding != "UTF8":
-            raise ValueError(f"{self.address} has the encoding {encoding}; a gate needs UTF8")
+            raise UserError(f"{self.address} has the encoding {encoding}; a gate needs UTF8")
         if one(session, "SHOW fsync") != "on":
             warnings.warn(
                 f"{self.address} runs with fsync off: a power cut can lose what was acknowledged",
@@ -124,10 +125,10 @@ class PostgresStore:
             return False
         ours = "schemaname = 'rapo_gate' AND tablename = 'about'"
         if not one(session, f"SELECT count(*) FROM pg_tables WHERE {ours}"):
-            raise ValueError(f"{self.address} has a schema rapo_gate of something else, not a gate")
+            raise UserError(f"{self.address} has a schema rapo_gate of something else, not a gate")
         version = one(session, _VERSION)
         if version not in (SCHEMA, WITH_BASE):
-            raise ValueError(
+            raise UserError(
                 f"{self.address} has schema {version}, this version of rapo reads {WITH_BASE}"
             )
         return True

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any
 
+from rapo_core.checks import UserError
 from rapo_gate.config import Clock
 from rapo_gate.events import (
     Event,
@@ -83,7 +84,7 @@ def erase(
     checked_word("source", source), checked_word("by", by)
     name = word(source)
     if not reason.strip() or name.search(reason) or name.search(by):
-        raise ValueError("an erasure needs a reason, which must not have the reporter's name in it")
+        raise UserError("an erasure needs a reason, which must not have the reporter's name in it")
     pseudonym = f"erased-{secrets.token_hex(8)}"
     with store.rewriting() as log:
         before = folded(beginning(store, log.find), log).field_hash()
@@ -125,17 +126,17 @@ def compact(
     """
     checked_word("by", by)
     if not reason.strip():
-        raise ValueError("a compaction needs a reason")
+        raise UserError("a compaction needs a reason")
     now = clock()
     with store.rewriting() as log:
         first = _base_position(log)
         until = _until(log, first, before)
         if until <= first:
-            raise ValueError(f"nothing is left to drop before {before:.0f}")
+            raise UserError(f"nothing is left to drop before {before:.0f}")
         at_point = folded(beginning(store, log.find), log, until)
         oldest = now - at_point.config.D_max * at_point.config.tick_seconds
         if before > oldest:
-            raise ValueError(
+            raise UserError(
                 f"{before:.0f} is too late: decisions since {oldest:.0f} may still be reported "
                 f"(D_max is {at_point.config.D_max} ticks)"
             )

@@ -9,6 +9,8 @@ from contextlib import contextmanager
 from inspect import signature
 from typing import Any, TypeVar
 
+from rapo_core.checks import UserError
+
 try:
     import psycopg
     from psycopg.conninfo import conninfo_to_dict
@@ -89,7 +91,7 @@ def checked_address(address: str) -> dict[str, Any]:
         given = conninfo_to_dict(address)
     except psycopg.Error as error:
         reason = " ".join(str(error).split())
-        raise ValueError(
+        raise UserError(
             f"the address must be postgresql://user:password@host:port/database; {reason}"
         ) from None
     return {**_DEFAULTS, **given}

@@ -10,6 +10,7 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+from rapo_core.checks import UserError
 from rapo_gate.events import KINDS, NUMBER, Draft, Event
 from rapo_gate.ledger import Rows, joined
 from rapo_gate.store import BusyError, Place, StoreError, files_of, make_private
@@ -191,13 +192,13 @@ class SqliteStore:
             version = connection.execute("PRAGMA user_version").fetchone()[0]
             tables = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
         except sqlite3.DatabaseError as error:
-            raise ValueError(f"{self.address} is not a gate: {error}") from error
+            raise UserError(f"{self.address} is not a gate: {error}") from error
         if may_be_empty and not tables:
             return
         if mark != APPLICATION:
-            raise ValueError(f"{self.address} is a database of something else, not a gate")
+            raise UserError(f"{self.address} is a database of something else, not a gate")
         if version not in (SCHEMA, WITH_BASE):
-            raise ValueError(
+            raise UserError(
                 f"{self.address} has schema {version}, this version of rapo reads {WITH_BASE}"
             )
 

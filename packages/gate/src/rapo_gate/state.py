@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from rapo_core.checks import UserError
 from rapo_gate.config import GateConfig
 from rapo_gate.events import LOG_FORMAT, Event, Region, decision_key, unpack_decision
 from rapo_gate.fold import Fold, Vouch
@@ -19,7 +20,7 @@ from rapo_gate.traffic import Traffic, served_units
 __all__ = ["Fetch", "OldLogError", "Report", "State"]
 
 
-class OldLogError(ValueError):
+class OldLogError(UserError):
     """The log is of a format whose settings mean something else now."""
 
 
@@ -67,7 +68,7 @@ class State:
     def apply(self, event: Event) -> None:
         """Take in the next event of the log."""
         if event.position <= self.position:
-            raise ValueError(f"event {event.position} came after {self.position}")
+            raise UserError(f"event {event.position} came after {self.position}")
         if event.kind == "Decision":
             self._decision(event)
         else:

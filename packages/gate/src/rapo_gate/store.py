@@ -22,6 +22,7 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
+from rapo_core.checks import UserError
 from rapo_gate.events import Draft, Event
 
 if TYPE_CHECKING:
@@ -169,7 +170,7 @@ def open_store(address: str, *, create: bool = True, read_only: bool = False) ->
         return PostgresStore(address, create=create, read_only=read_only)
     if "://" in address:
         scheme = address.partition("://")[0]
-        raise ValueError(f"a gate lives in a file or at postgresql://…, got {scheme}://…")
+        raise UserError(f"a gate lives in a file or at postgresql://…, got {scheme}://…")
     from rapo_gate.sqlite import SqliteStore
 
     return SqliteStore(address, create=create, read_only=read_only)

@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from rapo_core.checks import UserError
 from rapo_gate.decide import Decision
 from rapo_gate.declare import Effect
 from rapo_gate.events import Region
@@ -254,9 +255,9 @@ def regions_of(words: str, text_ids: bool = False) -> list[Region]:
     """Regions from `a,b,c`; all integers or all strings."""
     found = [region_of(w.strip(), text_ids) for w in words.split(",")]
     if any(r == "" for r in found):
-        raise ValueError(f"regions must be names such as a,b,c, got {words!r}")
+        raise UserError(f"regions must be names such as a,b,c, got {words!r}")
     if len({type(r) for r in found}) > 1:
-        raise ValueError(f"{words!r} has integers and strings; --text-ids makes all strings")
+        raise UserError(f"{words!r} has integers and strings; --text-ids makes all strings")
     return found
 
 
@@ -265,7 +266,7 @@ def numbers_of(name: str, words: str) -> list[float]:
     try:
         return [float(w) for w in words.split(",")]
     except ValueError:
-        raise ValueError(f"{name} must be numbers such as .5,.3,.2, got {words!r}") from None
+        raise UserError(f"{name} must be numbers such as .5,.3,.2, got {words!r}") from None
 
 
 def reports_from(stream: IO[str], name: str, text_ids: bool = False) -> list[HarmReport]:
@@ -281,11 +282,11 @@ def reports_from(stream: IO[str], name: str, text_ids: bool = False) -> list[Har
             try:
                 found.append(HarmReport.from_dict(values))
             except (ValueError, TypeError) as error:
-                raise ValueError(f"{name}, line {number}: {error}") from None
+                raise UserError(f"{name}, line {number}: {error}") from None
     except (csv.Error, UnicodeDecodeError) as error:
-        raise ValueError(f"{name} cannot be read: {error}") from None
+        raise UserError(f"{name} cannot be read: {error}") from None
     if not found:
-        raise ValueError(f"{name} holds no reports")
+        raise UserError(f"{name} holds no reports")
     return found
 
 
@@ -295,7 +296,7 @@ def _json_rows(stream: IO[str], name: str) -> Iterator[tuple[int, Any]]:
             try:
                 yield number, json.loads(line)
             except json.JSONDecodeError as error:
-                raise ValueError(f"{name}, line {number}: not JSON, {error.msg}") from None
+                raise UserError(f"{name}, line {number}: not JSON, {error.msg}") from None
 
 
 def _csv_rows(stream: IO[str], name: str, text_ids: bool) -> Iterator[tuple[int, dict[str, Any]]]:

@@ -9,6 +9,7 @@ from concurrent.futures import Future
 from queue import Empty, SimpleQueue
 from typing import Any, NamedTuple
 
+from rapo_core.checks import UserError
 from rapo_gate.events import Draft, Event
 from rapo_gate.state import State
 from rapo_gate.store import Appending, StoreError
@@ -74,7 +75,7 @@ class Writer(threading.Thread):
             StoreError: the queue is full of what the log could not take.
         """
         if self._ended:
-            raise ValueError("the gate is closed")
+            raise UserError("the gate is closed")
         while self.waiting() >= MOST_WAITING:
             problem = self._problem
             if problem is not None:
@@ -84,7 +85,7 @@ class Writer(threading.Thread):
         if self._ended:  # meanwhile: the thread may have looked for the last time
             self._refuse_rest()
             if job.future is None:
-                raise ValueError("the gate was closed; the decision may not have been logged")
+                raise UserError("the gate was closed; the decision may not have been logged")
 
     def again(self, jobs: list[Job]) -> None:
         """Queue jobs once more that were taken already, however many wait."""

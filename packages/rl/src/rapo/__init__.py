@@ -17,17 +17,17 @@ from rapo_core.version import VERSION, installation_fault
 if TYPE_CHECKING:
     from rapo import agents, platforms, rsd, scars, theory
     from rapo.cascade.engine import Cascade
-    from rapo.cascade.exposure import exposure_point
-    from rapo.cascade.fit import Fit, fit
-    from rapo.cascade.fitted import FitWarning
-    from rapo.cascade.generate import generate
     from rapo.cascade.graph import Graph
-    from rapo.cascade.idle import IdleWarning
-    from rapo.cascade.load import from_networkx, load_edges, load_graphml, read_graph
     from rapo.cascade.regions import make_regions
     from rapo.cascade.setting import Setting
     from rapo.envs.single import GraphDiffusionEnv
     from rapo.envs.vector import GraphDiffusionVectorEnv
+    from rapo.graphs.exposure import exposure_point
+    from rapo.graphs.fit import Fit, fit
+    from rapo.graphs.fitted import FitWarning
+    from rapo.graphs.generate import generate
+    from rapo.graphs.idle import IdleWarning
+    from rapo.graphs.load import from_networkx, load_edges, load_graphml, read_graph
     from rapo_core.deformation import Scope, conductance, gate_odds, reweight
     from rapo_core.memory import HarmMemory
     from rapo_core.operating_point import OperatingPoint, operating_point
@@ -36,27 +36,27 @@ if TYPE_CHECKING:
 _HOME = {
     "Cascade": "rapo.cascade.engine",
     "FieldParams": "rapo_core.params",
-    "Fit": "rapo.cascade.fit",
-    "FitWarning": "rapo.cascade.fitted",
+    "Fit": "rapo.graphs.fit",
+    "FitWarning": "rapo.graphs.fitted",
     "Graph": "rapo.cascade.graph",
     "GraphDiffusionEnv": "rapo.envs.single",
     "GraphDiffusionVectorEnv": "rapo.envs.vector",
     "HarmMemory": "rapo_core.memory",
-    "IdleWarning": "rapo.cascade.idle",
+    "IdleWarning": "rapo.graphs.idle",
     "OperatingPoint": "rapo_core.operating_point",
     "Scope": "rapo_core.deformation",
     "Setting": "rapo.cascade.setting",
     "conductance": "rapo_core.deformation",
-    "exposure_point": "rapo.cascade.exposure",
-    "fit": "rapo.cascade.fit",
-    "from_networkx": "rapo.cascade.load",
+    "exposure_point": "rapo.graphs.exposure",
+    "fit": "rapo.graphs.fit",
+    "from_networkx": "rapo.graphs.load",
     "gate_odds": "rapo_core.deformation",
-    "generate": "rapo.cascade.generate",
-    "load_edges": "rapo.cascade.load",
-    "load_graphml": "rapo.cascade.load",
+    "generate": "rapo.graphs.generate",
+    "load_edges": "rapo.graphs.load",
+    "load_graphml": "rapo.graphs.load",
     "make_regions": "rapo.cascade.regions",
     "operating_point": "rapo_core.operating_point",
-    "read_graph": "rapo.cascade.load",
+    "read_graph": "rapo.graphs.load",
     "reweight": "rapo_core.deformation",
 }
 _MODULES = ("agents", "platforms", "rsd", "scars", "theory")

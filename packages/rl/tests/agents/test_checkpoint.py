@@ -11,7 +11,7 @@ from rapo.agents import checkpoint as checkpoint_module
 from rapo.agents.agent import load_agent
 from rapo.agents.checkpoint import FORMAT, load_checkpoint, save_checkpoint
 from rapo.agents.train import train
-from rapo.cascade.generate import generate
+from rapo.graphs.generate import generate
 
 
 def write_text(path, content):

@@ -14,8 +14,8 @@ from rapo.agents.platform_config import PlatformConfig
 from rapo.agents.run_file import Run, read_run, run_of, write_run
 from rapo.agents.train import train
 from rapo.agents.train_config import TrainConfig
-from rapo.cascade.load import from_networkx
 from rapo.cascade.setting import Setting
+from rapo.graphs.load import from_networkx
 from rapo_core.params import FieldParams
 
 TINY = PPOConfig(envs=4, rollout=64, minibatch=32, epochs=1, hidden=8)
@@ -60,8 +60,8 @@ def test_a_fitted_run_is_repeated_without_fitting_anew(tmp_path, config, monkeyp
 
 
 def _fit(path, made):
-    from rapo.cascade.fit import fit
-    from rapo.cascade.load import read_graph
+    from rapo.graphs.fit import fit
+    from rapo.graphs.load import read_graph
 
     return fit(read_graph(str(path)), setting=made.setting)
 

@@ -6,12 +6,12 @@ import pytest
 from cascade_reference import ReferenceCascade
 
 from rapo.agents.shield import ROLLOUTS, Shield, shield_law
-from rapo.cascade.generate import generate
-from rapo.cascade.rng import derive
+from rapo.cascade.draws import derive
 from rapo.cascade.setting import AGGRESSIVE, CONSERVATIVE, DECAY, Setting
 from rapo.envs.vector import GraphDiffusionVectorEnv
+from rapo.graphs.generate import generate
 from rapo.rsd import TabularReplayEnv, evaluate
-from rapo_core.law import sample
+from rapo_core.action_probs import sample
 
 HORIZONS = (80, 30, 80)
 QUICK = {"reference": 1.0, "rollouts": 4, "horizon": 20}

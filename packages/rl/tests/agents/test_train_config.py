@@ -10,9 +10,9 @@ from rapo.agents.agent import load_agent
 from rapo.agents.config import PPOConfig
 from rapo.agents.train import train
 from rapo.agents.train_config import TrainConfig
-from rapo.cascade.fit import fit
-from rapo.cascade.generate import generate
-from rapo.cascade.load import from_networkx
+from rapo.graphs.fit import fit
+from rapo.graphs.generate import generate
+from rapo.graphs.load import from_networkx
 
 SMALL = PPOConfig(envs=4, rollout=256, minibatch=64, epochs=1, hidden=16)
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from rapo.cascade.edges import NodeTable, file_kind, read_edges, read_labels, sort_keys
-from rapo.cascade.load import load_edges
+from rapo.graphs.load import load_edges
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")  # graphs of three nodes and such
 ROWS = [(i, (i + 1) % 12) for i in range(12)] + [(i, (i + 3) % 12) for i in range(12)]

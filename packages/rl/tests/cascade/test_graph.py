@@ -14,10 +14,10 @@ import numpy as np
 import pytest
 from repository import ROOT
 
-from rapo.cascade.generate import generate
 from rapo.cascade.graph import Graph
-from rapo.cascade.load import from_networkx
 from rapo.cascade.setting import Setting
+from rapo.graphs.generate import generate
+from rapo.graphs.load import from_networkx
 
 FIXTURES = ROOT / "tests" / "fixtures"
 

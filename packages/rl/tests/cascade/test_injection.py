@@ -5,11 +5,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rapo.cascade.generate import generate
 from rapo.cascade.graph import Graph
-from rapo.cascade.injection import injection_rates
-from rapo.cascade.landmarks import exposure_scores
+from rapo.cascade.injection import exposure_scores, injection_rates
 from rapo.cascade.setting import AGGRESSIVE, CONSERVATIVE, MODERATE, Setting
+from rapo.graphs.generate import generate
 
 DEFAULT = Setting.default()
 LARGE = generate(100, 3, scale=0.6)

@@ -8,8 +8,8 @@ from scipy.sparse.csgraph import connected_components
 from scipy.spatial import cKDTree
 
 from rapo.cascade.graph import Graph
-from rapo.cascade.landmarks import draw_sensitive, draw_stimuli
 from rapo.cascade.regions import make_regions
+from rapo.graphs.landmarks import draw_sensitive, draw_stimuli
 
 
 def graph_of(edges, positions, sensitive=None, seed=0):

@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 from rapo import cli
-from rapo.cascade.generate import generate
 from rapo.cascade.graph import Graph
-from rapo.cascade.load import load_edges
-from rapo.cascade.scale import cascade_size
 from rapo.cascade.setting import Setting
-from rapo.cascade.spread import ungated_edges
+from rapo.graphs.generate import generate
+from rapo.graphs.load import load_edges
+from rapo.graphs.scale import cascade_size
+from rapo.graphs.spread import ungated_edges
 from rapo.paper import graph_command
 from rapo.paper.graph_command import describe, label_lines, network_lines, spread_lines
 from rapo.paper.graph_figure import network_figure

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 from repository import DATA, ROOT
 
-from rapo.cascade.fit import fit
+from rapo.graphs.fit import fit
 from rapo.paper.studies.networks import analysis
 from rapo.paper.studies.networks.catalogue import NETWORKS
 from rapo.paper.studies.networks.command import run_networks

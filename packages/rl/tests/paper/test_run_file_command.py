@@ -11,8 +11,8 @@ from rapo.agents.checkpoint import load_checkpoint
 from rapo.agents.config import PPOConfig
 from rapo.agents.run_file import read_run
 from rapo.agents.train_config import TrainConfig
-from rapo.cascade.load import from_networkx
 from rapo.cascade.setting import Setting
+from rapo.graphs.load import from_networkx
 from rapo.paper.train_words import graph_configs
 from rapo_core.params import FieldParams
 

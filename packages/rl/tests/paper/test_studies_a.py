@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from rapo.cascade.engine import Cascade
-from rapo.cascade.generate import generate
+from rapo.graphs.generate import generate
 from rapo.paper.pieces import write_piece
 from rapo.paper.presets import PAPER, SMOKE
 from rapo.paper.reproduce import study

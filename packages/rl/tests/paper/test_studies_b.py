@@ -6,9 +6,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from rapo.cascade.generate import generate
 from rapo.cascade.setting import EXPOSURE, REPLAY, Setting
 from rapo.envs.vector import GraphDiffusionVectorEnv
+from rapo.graphs.generate import generate
 from rapo.paper.pieces import write_piece
 from rapo.paper.presets import SMOKE
 from rapo.paper.reproduce import study

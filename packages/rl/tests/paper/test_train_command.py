@@ -13,9 +13,9 @@ from rapo.agents.checkpoint import load_checkpoint
 from rapo.agents.config import PPOConfig
 from rapo.agents.train import train
 from rapo.agents.train_config import TrainConfig
-from rapo.cascade.load import from_networkx
 from rapo.cascade.setting import Setting
 from rapo.cli import app
+from rapo.graphs.load import from_networkx
 from rapo.paper import reproduce
 from rapo.paper.train_command import run_folder, train_all
 from rapo.paper.train_words import parse_count, parse_seeds, with_changes, with_fit

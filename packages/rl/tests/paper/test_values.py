@@ -8,10 +8,10 @@ import pandas as pd
 from rapo.agents import ppo as ppo_module
 from rapo.agents.config import PPOConfig
 from rapo.agents.train_config import TrainConfig
+from rapo.cascade.draws import derive
 from rapo.cascade.engine import Cascade
-from rapo.cascade.generate import generate
-from rapo.cascade.rng import derive
 from rapo.cascade.setting import DECAY, EXPOSURE, REPLAY
+from rapo.graphs.generate import generate
 from rapo.paper import screening, shields
 from rapo.paper.presets import PAPER
 from rapo.paper.studies.table1.analysis import against_twin

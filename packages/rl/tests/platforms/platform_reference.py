@@ -3,7 +3,7 @@
 import numpy as np
 
 from rapo import HarmMemory
-from rapo.cascade.rng import uniform
+from rapo.cascade.draws import uniform
 from rapo.platforms import Candidates, Harmed
 from rapo_core.deformation import conductance, reweight, within_scope
 from rapo_core.fields import HARM_PER_NODE

@@ -6,7 +6,7 @@ from platform_reference import Reference
 from toy_platforms import PLACES, REGIONS, Bins, Feed, Line, Mapped, Routes
 
 from rapo import FieldParams, reweight
-from rapo.cascade.rng import derive
+from rapo.cascade.draws import derive
 from rapo.platforms import BatchPlatform, Candidates
 
 ALL = [(Feed, {}), (Routes, {}), (Mapped, {}), (Line, {"scars": Bins})]

@@ -5,10 +5,10 @@ import warnings
 import networkx
 import pytest
 
-from rapo.cascade.fit import fit
-from rapo.cascade.idle import IdleWarning
-from rapo.cascade.load import from_networkx
 from rapo.envs.vector import GraphDiffusionVectorEnv
+from rapo.graphs.fit import fit
+from rapo.graphs.idle import IdleWarning
+from rapo.graphs.load import from_networkx
 from rapo.rsd.runner import evaluate
 from rapo.rsd.table import label, notes
 

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import rapo
-from rapo.cascade.generate import generate
+from rapo.graphs.generate import generate
 from rapo.rsd import RSDResult, evaluate
 from rapo.rsd.statistics import mean_interval
 

@@ -7,7 +7,7 @@ import pytest
 import rapo
 from rapo.envs.single import GraphDiffusionEnv
 from rapo.envs.vector import GraphDiffusionVectorEnv
-from rapo.paper.noisy_reports import NoisyReportsEnv
+from rapo.paper.noisy_harm import NoisyReportsEnv
 from rapo.rsd import evaluate
 
 HORIZONS = (100, 60, 80)

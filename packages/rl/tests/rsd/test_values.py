@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from rapo.cascade.engine import Cascade
-from rapo.cascade.generate import generate
 from rapo.cascade.setting import REPLAY, Setting
 from rapo.envs.single import GraphDiffusionEnv
 from rapo.envs.task import X_START
 from rapo.envs.vector import GraphDiffusionVectorEnv
+from rapo.graphs.generate import generate
 from rapo.rsd.runner import evaluate
 
 HORIZONS = (10, 4, 10)

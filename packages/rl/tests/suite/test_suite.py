@@ -19,8 +19,8 @@ from rapo.paper.rsd_command import ConstantPolicy
 from rapo.rsd import evaluate
 from rapo.rsd.pooled import POOLED, totals
 from rapo.suite import command, piece, sizes
-from rapo.suite.bars import BARS, bars
 from rapo.suite.command import report_suite, run_suite
+from rapo.suite.demands import BARS, bars
 from rapo.suite.domains import DOMAINS, chosen_domains
 from rapo.suite.measure import CONSTANT, Measure
 from rapo.suite.policies import Given

@@ -6,9 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rapo.cascade.engine import Cascade
-from rapo.cascade.generate import generate
 from rapo.cascade.setting import AGGRESSIVE, Setting
 from rapo.cascade.stats import REACH
+from rapo.graphs.generate import generate
 from rapo.theory import (
     bistable_conductances,
     consistent_spread,

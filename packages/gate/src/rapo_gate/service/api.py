@@ -17,6 +17,7 @@ from pydantic_core import to_json
 from starlette.requests import Request
 from starlette.responses import Response
 
+from rapo_core.checks import UserError
 from rapo_gate.declare import ACTIONS, Action, Effect, checked_reason
 from rapo_gate.events import plain_event
 from rapo_gate.gate import Gate
@@ -203,7 +204,7 @@ def _add_action(router: APIRouter, gate: Gate, audits: Audits, action: type[Acti
 
     async def act(body: Any, caller: Who, dry_run: DryRun = False) -> Response:
         if body.reason is None and not dry_run:
-            raise ValueError("this needs a reason, for those who read the log")
+            raise UserError("this needs a reason, for those who read the log")
         reason = "" if body.reason is None else checked_reason(body.reason)
         values = values_of(action, body)
         wanted = action(**values, reason=reason, by=caller.name, dry_run=dry_run)

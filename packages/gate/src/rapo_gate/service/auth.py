@@ -21,6 +21,7 @@ from hmac import compare_digest
 from pathlib import Path
 from typing import Any
 
+from rapo_core.checks import UserError
 from rapo_gate.config import Clock
 from rapo_gate.events import checked_word
 
@@ -99,18 +100,18 @@ class Keys:
         try:
             content = tomllib.loads(path.read_text(encoding="utf-8"))
         except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-            raise ValueError(f"{path} is not a key file: {error}") from error
+            raise UserError(f"{path} is not a key file: {error}") from error
         blocks = content.pop("key", None)
         if content or not isinstance(blocks, list) or not blocks:
-            raise ValueError(f"{path} must hold [[key]] blocks and nothing else")
+            raise UserError(f"{path} must hold [[key]] blocks and nothing else")
         callers: dict[str, Caller] = {}
         for number, block in enumerate(blocks, 1):
             try:
                 digest, caller = _read_block(block)
                 if digest in callers:
-                    raise ValueError("its sha256 occurs twice")
+                    raise UserError("its sha256 occurs twice")
             except ValueError as error:
-                raise ValueError(f"{path}, [[key]] number {number}: {error}") from error
+                raise UserError(f"{path}, [[key]] number {number}: {error}") from error
             callers[digest] = caller
         return cls(callers)
 
@@ -173,19 +174,19 @@ def _caller(scopes: Sequence[str], digest: str, name: Any = None, sources: Any =
 
 def _read_block(block: Any) -> tuple[str, Caller]:
     if not isinstance(block, dict) or set(block) - _NAMES:
-        raise ValueError(f"it may have {sorted(_NAMES)}, got {block!r:.80}")
+        raise UserError(f"it may have {sorted(_NAMES)}, got {block!r:.80}")
     if ("scope" in block) == ("scopes" in block):
-        raise ValueError('it needs scope = "…" or scopes = ["…"]')
+        raise UserError('it needs scope = "…" or scopes = ["…"]')
     scopes = block["scopes"] if "scopes" in block else [block["scope"]]
     if not isinstance(scopes, list) or not scopes or not all(s in SCOPES for s in scopes):
-        raise ValueError(f"scopes are of {list(SCOPES)}, got {scopes!r:.80}")
+        raise UserError(f"scopes are of {list(SCOPES)}, got {scopes!r:.80}")
     digest = block.get("sha256")
     if not isinstance(digest, str) or not re.fullmatch(r"[0-9A-Fa-f]{64}", digest):
-        raise ValueError(f"sha256 must be 64 hexadecimal digits, got {digest!r:.80}")
+        raise UserError(f"sha256 must be 64 hexadecimal digits, got {digest!r:.80}")
     sources = block.get("sources")
     if sources is not None:
         if not isinstance(sources, list) or not sources:
-            raise ValueError(f"sources must be a list of beginnings, got {sources!r:.80}")
+            raise UserError(f"sources must be a list of beginnings, got {sources!r:.80}")
         for word in sources:
             checked_word("a source", word)
     return digest.lower(), _caller(scopes, digest.lower(), block.get("name"), sources)

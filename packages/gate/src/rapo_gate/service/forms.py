@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass, replace
 from typing import Any
 
+from rapo_core.checks import UserError
 from rapo_gate.config import Clock
 from rapo_gate.declare import ACTIONS, LABELS, Action, Kind, Spec
 from rapo_gate.events import Region
@@ -41,10 +42,10 @@ class Fields(dict[str, list[str]]):
         word, name = self.one("number"), self.exact("name")
         if word or ("number" in self and not name):
             if not re.fullmatch(r"-?\d{1,19}", word):
-                raise ValueError(f"a region's number must be a whole number, got {word!r:.60}")
+                raise UserError(f"a region's number must be a whole number, got {word!r:.60}")
             return int(word)
         if not name:
-            raise ValueError("no region was named")
+            raise UserError("no region was named")
         return name
 
 
@@ -199,7 +200,7 @@ def _value(spec: Spec, fields: Fields, clock: Clock) -> Any:
             return time_of(name, word or None)
         case Kind.UNTIL:
             if word not in EXPIRIES:
-                raise ValueError(
+                raise UserError(
                     f"{name} must be one of {list(EXPIRIES.values())}, got {word!r:.40}"
                 )
             return clock() + float(word) if word else None
@@ -217,5 +218,5 @@ def _value(spec: Spec, fields: Fields, clock: Clock) -> Any:
 def _reports(given: list[str]) -> list[int] | None:
     words = [w for text in given for w in text.split()]
     if not all(w.isascii() and w.isdecimal() and len(w) < 19 for w in words):
-        raise ValueError(f"report ids must be whole numbers, got {words!r:.80}")
+        raise UserError(f"report ids must be whole numbers, got {words!r:.80}")
     return sorted({int(w) for w in words}) or None

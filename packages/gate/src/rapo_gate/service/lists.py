@@ -14,6 +14,7 @@ from urllib.parse import urlencode
 import numpy as np
 import numpy.typing as npt
 
+from rapo_core.checks import UserError
 from rapo_gate import audit
 from rapo_gate.chains import region_views
 from rapo_gate.events import Event, unpack_decision
@@ -154,11 +155,11 @@ def wanted(table: Table, fields: Fields) -> Wanted:
     """
     sort, only, top = fields.one("sort"), fields.one("only"), fields.one("top", "50")
     if sort and sort not in table.columns:
-        raise ValueError(f"sort must be one of {', '.join(table.columns)}, got {sort!r:.40}")
+        raise UserError(f"sort must be one of {', '.join(table.columns)}, got {sort!r:.40}")
     if only not in table.choices:
-        raise ValueError(f"only must be one of {', '.join(table.choices)}, got {only!r:.40}")
+        raise UserError(f"only must be one of {', '.join(table.choices)}, got {only!r:.40}")
     if not (top.isascii() and top.isdecimal() and len(top) < 10):
-        raise ValueError(f"a whole number was expected, got {top!r:.40}")
+        raise UserError(f"a whole number was expected, got {top!r:.40}")
     sort = sort or table.columns[0]
     order = fields.one("order")
     return Wanted(

@@ -20,6 +20,7 @@ from pydantic import (
     create_model,
 )
 
+from rapo_core.checks import UserError
 from rapo_gate.decide import MOST_CANDIDATES
 from rapo_gate.declare import LABELS, LONGEST_REASON, Action, Kind, Spec
 from rapo_gate.events import LONGEST_ID
@@ -41,13 +42,13 @@ Values = dict[str, Any]
 def _digits(text: Any) -> Any:
     """Only plain digits: not +5, not 1_000, not digits of other scripts."""
     if isinstance(text, str) and not (text.isascii() and text.isdecimal()):
-        raise ValueError("must be a whole number")
+        raise UserError("must be a whole number")
     return text
 
 
 def _true_or_false(text: Any) -> Any:
     if isinstance(text, str) and text not in ("true", "false"):
-        raise ValueError("must be true or false")
+        raise UserError("must be true or false")
     return text
 
 
@@ -200,7 +201,7 @@ def _labels(items: list[BaseModel]) -> dict[Any, dict[str, str]]:
         label = item.model_dump(exclude_none=True)
         region = label.pop("region")
         if region in found:
-            raise ValueError(f"region {region!r} is labelled twice")
+            raise UserError(f"region {region!r} is labelled twice")
         found[region] = label
     return found
 

@@ -22,6 +22,7 @@ from typing import Any
 import uvicorn
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
+from rapo_core.checks import UserError
 from rapo_gate.audit import overview
 from rapo_gate.gate import Gate
 from rapo_gate.service.app import log_to, make_app
@@ -128,7 +129,7 @@ def _run(config: uvicorn.Config, listener: socket.socket) -> None:
 def _listening(host: str, port: int) -> socket.socket:
     """An open port, taken before the gate is opened: a second server stops at once."""
     if not 0 <= port < 2**16:  # the resolver would take it modulo 65536
-        raise ValueError(f"port must be in [0, 65535], got {port}")
+        raise UserError(f"port must be in [0, 65535], got {port}")
     try:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
         family, kind, protocol, _, where = found[0]

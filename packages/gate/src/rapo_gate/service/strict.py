@@ -16,6 +16,7 @@ from pydantic_core import from_json
 from starlette.requests import Request
 from starlette.responses import Response
 
+from rapo_core.checks import UserError
 from rapo_gate.decide import ConflictError
 from rapo_gate.service.auth import Caller, Keys
 
@@ -135,7 +136,7 @@ def _object(pairs: list[tuple[str, Any]]) -> None:
     names = [name for name, _ in pairs]
     if len(set(names)) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
-        raise ValueError(f"the name {twice!r:.60} occurs twice in an object")
+        raise UserError(f"the name {twice!r:.60} occurs twice in an object")
 
 
 _STRICT = json.JSONDecoder(object_pairs_hook=_object)
@@ -211,9 +212,9 @@ def _check_query(request: Request, known: set[str]) -> None:
     given: set[str] = set()
     for name, _ in request.query_params.multi_items():
         if name not in known:
-            raise ValueError(f"unknown parameter {name!r:.80}; known are {sorted(known)}")
+            raise UserError(f"unknown parameter {name!r:.80}; known are {sorted(known)}")
         if name in given:
-            raise ValueError(f"the parameter {name} was given twice")
+            raise UserError(f"the parameter {name} was given twice")
         given.add(name)
 
 

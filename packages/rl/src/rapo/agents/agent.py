@@ -15,7 +15,8 @@ from rapo.agents.model import Model
 from rapo.agents.normaliser import Normaliser
 from rapo.agents.shield import Shield
 from rapo.agents.train_config import TrainConfig
-from rapo_core.law import sample
+from rapo_core.action_probs import sample
+from rapo_core.checks import UserError
 
 Float = npt.NDArray[np.floating[Any]]
 
@@ -43,7 +44,7 @@ class Agent:
     def law(self, x: Float) -> npt.NDArray[np.float64]:
         """Action law (E, A) for observations (E, d); moves the memory on."""
         if x.ndim != 2 or x.shape[1] != self.model.inputs:
-            raise ValueError(
+            raise UserError(
                 f"this policy sees observations of {self.model.inputs} entries, got shape {x.shape}"
             )
         if len(self._memory) != len(x):
@@ -72,21 +73,21 @@ def load_run(path: Path | str) -> tuple[dict[str, Any], TrainConfig]:
     """A checkpoint's content and config, whose graph must still be the one it was trained on."""
     content = load_checkpoint(path)
     if content["config"].get("platform"):
-        raise ValueError(
+        raise UserError(
             f"{path} was trained on the platform {content['config']['env']}; rapo suite run "
             "--policy scores it, rapo.agents.load_platform_agent(path) gives its policy"
         )
     if "env" in content["config"]:
-        raise ValueError(
+        raise UserError(
             f"{path} was trained on {content['config']['env']}, which is not the graph environment;"
             " its policy is rapo.agents.load_env_agent(path), which rapo.rsd.evaluate takes with "
             "any environment of the RSD protocol"
         )
     config = TrainConfig.from_dict(content["config"])
     if config.graph is not None and not Path(config.graph).exists():
-        raise ValueError(f"{path} was trained on {config.graph}, which is not there any more")
+        raise UserError(f"{path} was trained on {config.graph}, which is not there any more")
     if config.network.hash != content["graph_hash"]:
-        raise ValueError(
+        raise UserError(
             f"{path} was trained on graph {content['graph_hash']}, but its config now gives "
             f"{config.network.hash}; the graph file or the generator has changed"
         )
@@ -107,12 +108,12 @@ def agent_of(content: Mapping[str, Any]) -> Agent:
     model = Model(**{name: made[name] for name in _MODEL})
     weights = content["learner"]["weights"]
     if weights.shape != model.buffer.values.shape:
-        raise ValueError(
+        raise UserError(
             f"the checkpoint holds {len(weights)} weights, its networks need "
             f"{len(model.buffer.values)}"
         )
     if not torch.isfinite(weights).all():
-        raise ValueError("the checkpoint's weights are not finite: its training diverged")
+        raise UserError("the checkpoint's weights are not finite: its training diverged")
     model.buffer.values.copy_(weights)
     normaliser = Normaliser(model.inputs)
     normaliser.load(content["learner"]["normaliser"])

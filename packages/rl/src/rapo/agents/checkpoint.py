@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from rapo_core.checks import UserError
 from rapo_core.version import VERSION
 
 FORMAT = 2
@@ -43,18 +44,18 @@ def load_checkpoint(path: Path | str) -> dict[str, Any]:
         remedy = "rapo train METHOD --out makes one"
         if (path.parent / "config.json").exists():
             remedy = "the run there was cut before its first one; rapo train goes on with --resume"
-        raise ValueError(f"there is no checkpoint at {path}; {remedy}")
+        raise UserError(f"there is no checkpoint at {path}; {remedy}")
     try:
         content = torch.load(path, map_location="cpu", weights_only=True)
     except Exception as error:  # zip, pickle and torch each have their own
-        raise ValueError(f"{path} is damaged, or not a checkpoint of rapo") from error
+        raise UserError(f"{path} is damaged, or not a checkpoint of rapo") from error
     if not isinstance(content, dict) or "format" not in content:
-        raise ValueError(f"{path} is not a checkpoint of rapo")
+        raise UserError(f"{path} is not a checkpoint of rapo")
     lost = [name for name in _PARTS if name not in content]
     if content["format"] == FORMAT and lost:
-        raise ValueError(f"{path} is damaged: it lacks {', '.join(lost)}")
+        raise UserError(f"{path} is damaged: it lacks {', '.join(lost)}")
     if content["format"] != FORMAT:
-        raise ValueError(
+        raise UserError(
             f"{path} has checkpoint format {content['format']} (rapo {content.get('version')}), "
             f"this rapo {VERSION} reads format {FORMAT}; train it again"
         )

@@ -6,13 +6,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
-from rapo_core.validate import (
+from rapo_core.checks import (
     NOT_NEGATIVE,
     POSITIVE,
     PROBABILITY,
     TRUTH,
     WHOLE,
     Rule,
+    UserError,
     check_fields,
 )
 
@@ -65,15 +66,15 @@ class PPOConfig:
     def __post_init__(self) -> None:
         check_fields(self, _RULES)
         if self.rollout % self.envs:
-            raise ValueError(
+            raise UserError(
                 f"rollout must be a multiple of envs, got {self.rollout} with {self.envs} envs"
             )
         if self.minibatch > self.rollout:
-            raise ValueError(
+            raise UserError(
                 f"minibatch must be at most rollout, got {self.minibatch} > {self.rollout}"
             )
         if self.dual_start > self.dual_cap:
-            raise ValueError(
+            raise UserError(
                 f"dual_start must be at most dual_cap, got {self.dual_start} > {self.dual_cap}"
             )
 
@@ -88,7 +89,7 @@ class PPOConfig:
         values = {"steady": False, "cost_gamma": values.get("gamma"), **values}
         wrong = sorted(set(values) ^ {f.name for f in fields(cls)})
         if wrong:
-            raise ValueError(f"unknown or missing numbers of PPO: {wrong}")
+            raise UserError(f"unknown or missing numbers of PPO: {wrong}")
         return cls(**values)
 
     @property

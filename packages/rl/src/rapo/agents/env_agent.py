@@ -13,9 +13,10 @@ from gymnasium.spaces import Discrete, flatten
 
 from rapo.agents.agent import Agent, agent_of
 from rapo.agents.checkpoint import load_checkpoint
+from rapo.agents.cost_env import CostFunction, GymTask, find_cost, make_env, seeds_from
 from rapo.agents.env_config import EnvConfig
-from rapo.agents.gym_task import CostFunction, GymTask, find_cost, make_env, seeds_from
-from rapo_core.law import sample
+from rapo_core.action_probs import sample
+from rapo_core.checks import UserError
 
 
 class EnvAgent:
@@ -66,9 +67,9 @@ def load_env_agent(path: Path | str, *, seed: int = 0) -> tuple[EnvAgent, EnvCon
     """
     content = load_checkpoint(path)
     if "env" not in content["config"]:
-        raise ValueError(f"{path} was trained on a graph; rapo.agents.load_agent reads it")
+        raise UserError(f"{path} was trained on a graph; rapo.agents.load_agent reads it")
     if content["config"].get("platform"):
-        raise ValueError(
+        raise UserError(
             f"{path} was trained on a platform; rapo.agents.load_platform_agent reads it"
         )
     config = EnvConfig.from_dict(content["config"])

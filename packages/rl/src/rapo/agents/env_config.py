@@ -9,10 +9,10 @@ from math import isfinite
 from typing import Any
 
 from rapo.agents.config import PPOConfig
-from rapo.agents.episodic import EpisodeBudget, EpisodicPPO
-from rapo.agents.gym_task import KEY, CostFunction, GymTask, find_cost, make_env, probe
+from rapo.agents.cost_env import KEY, CostFunction, GymTask, find_cost, make_env, probe
+from rapo.agents.episode_budget import EpisodeBudget, EpisodicPPO
 from rapo.agents.methods import METHODS, method_named
-from rapo_core.validate import whole_number
+from rapo_core.checks import UserError, whole_number
 
 FOREIGN = ("GE", "SS", "DR")
 """Methods that need nothing but a reward and a cost."""
@@ -47,7 +47,7 @@ class EnvConfig:
         object.__setattr__(self, "method", row.name)
         object.__setattr__(self, "env_kwargs", dict(self.env_kwargs))
         if row.name not in FOREIGN:
-            raise ValueError(
+            raise UserError(
                 f"{row.name} needs the graph environment of this package or a platform; on "
                 f"{self.env} there are {', '.join(FOREIGN)}"
             )
@@ -58,15 +58,15 @@ class EnvConfig:
         if not row.costs:
             idle = [name for name, value in given.items() if value is not None]
             if idle:
-                raise ValueError(f"{row.name} pays nothing: leave out {' and '.join(idle)}")
+                raise UserError(f"{row.name} pays nothing: leave out {' and '.join(idle)}")
         elif lost := [name for name, value in given.items() if value is None]:
-            raise ValueError(f"{row.name} needs {' and '.join(lost)}")
+            raise UserError(f"{row.name} needs {' and '.join(lost)}")
         elif not isfinite(self.budget or 0) or not (self.budget or 0) > 0:
-            raise ValueError(f"budget must be a mean cost of an episode > 0, got {self.budget!r}")
+            raise UserError(f"budget must be a mean cost of an episode > 0, got {self.budget!r}")
         carried = any(cost.carried for cost in row.costs)
         if carried != (self.delay > 0):
             rule = "needs a delay of 1 or more" if carried else "takes no delay"
-            raise ValueError(f"{row.name} {rule}, got {self.delay}")
+            raise UserError(f"{row.name} {rule}, got {self.delay}")
 
     @property
     def updates(self) -> int:
@@ -135,7 +135,7 @@ class EnvConfig:
         """Build from what `to_dict` gave."""
         wrong = sorted(set(values) ^ {*_PLAIN, "cost", "ppo"})
         if wrong:
-            raise ValueError(f"unknown or missing entries {wrong} in the config of a run")
+            raise UserError(f"unknown or missing entries {wrong} in the config of a run")
         return cls(**{**values, "ppo": PPOConfig.from_dict(values["ppo"])})
 
 

@@ -9,7 +9,7 @@ from math import isfinite
 import numpy as np
 import numpy.typing as npt
 
-from rapo_core.validate import whole_number
+from rapo_core.checks import UserError, whole_number
 
 
 @dataclass(frozen=True)
@@ -37,15 +37,15 @@ class Constraint:
 
     def __post_init__(self) -> None:
         if not isfinite(self.reference) or self.reference < 0:
-            raise ValueError(f"reference of {self.name} must be >= 0, got {self.reference!r}")
+            raise UserError(f"reference of {self.name} must be >= 0, got {self.reference!r}")
         if not isfinite(self.budget) or self.budget < 0:
-            raise ValueError(
+            raise UserError(
                 f"budget must be a share >= 0 of the reference cost, got {self.budget!r}"
             )
         for name in ("decay", "carry"):
             value = getattr(self, name)
             if not 0 <= value < 1:
-                raise ValueError(f"{name} of {self.name} must be in [0, 1), got {value!r}")
+                raise UserError(f"{name} of {self.name} must be in [0, 1), got {value!r}")
         whole_number(f"lag of {self.name}", self.lag, 0)
 
     @property

@@ -8,6 +8,8 @@ from difflib import get_close_matches
 from types import MappingProxyType
 from typing import Any
 
+from rapo_core.checks import UserError
+
 
 @dataclass(frozen=True)
 class Cost:
@@ -139,4 +141,4 @@ def method_named(name: str) -> Method:
         return METHODS[spelled[str(name).lower()]]
     near = get_close_matches(str(name).lower(), spelled, n=1)
     hint = f"; did you mean {spelled[near[0]]}?" if near else ""
-    raise ValueError(f"no method is called {name!r}; known are {', '.join(METHODS)}{hint}")
+    raise UserError(f"no method is called {name!r}; known are {', '.join(METHODS)}{hint}")

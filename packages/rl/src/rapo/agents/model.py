@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from rapo.agents.networks import GRU, MLP, Buffer
+from rapo_core.checks import UserError
 
 Rows = npt.NDArray[np.int64]
 
@@ -47,7 +48,7 @@ class Model:
         self, kind: str, inputs: int, actions: int, signals: int, hidden: int, told: int = 0
     ) -> None:
         if kind not in ("mlp", "gru"):
-            raise ValueError(f"network must be mlp or gru, got {kind!r}")
+            raise UserError(f"network must be mlp or gru, got {kind!r}")
         self.kind, self.inputs, self.actions, self.told = kind, inputs, actions, told
         self.memory = max(1, hidden // 2) if kind == "gru" else 0
         policy = GRU if kind == "gru" else MLP

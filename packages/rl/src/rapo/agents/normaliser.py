@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from rapo_core.checks import UserError
+
 LIMIT = 10.0
 """Normalised observations are cut off here."""
 SMALLEST_STD = 0.01
@@ -62,7 +64,7 @@ class Normaliser:
     def load(self, state: Mapping[str, Any]) -> None:
         """Take over a `state`."""
         if set(state) != {"count", "mean", "square"}:
-            raise ValueError(f"a normaliser's state has count, mean and square, got {list(state)}")
+            raise UserError(f"a normaliser's state has count, mean and square, got {list(state)}")
         self.count = float(state["count"])
         self.mean = np.asarray(state["mean"], np.float64)
         self.square = np.asarray(state["square"], np.float64)

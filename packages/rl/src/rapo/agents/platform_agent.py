@@ -7,6 +7,7 @@ from pathlib import Path
 from rapo.agents.agent import Agent, agent_of
 from rapo.agents.checkpoint import load_checkpoint
 from rapo.agents.platform_config import PlatformConfig
+from rapo_core.checks import UserError
 
 
 def load_platform_agent(path: Path | str) -> tuple[Agent, PlatformConfig]:
@@ -19,7 +20,7 @@ def load_platform_agent(path: Path | str) -> tuple[Agent, PlatformConfig]:
     """
     content = load_checkpoint(path)
     if not content["config"].get("platform"):
-        raise ValueError(
+        raise UserError(
             f"{path} was not trained on a platform; load_agent reads runs on graphs, "
             "load_env_agent those on other environments"
         )

@@ -13,12 +13,12 @@ import numpy as np
 from gymnasium.envs.registration import load_env_creator, registry
 
 from rapo.agents.config import PPOConfig
-from rapo.agents.gym_task import look_here
+from rapo.agents.cost_env import look_here
 from rapo.agents.lagrangian import Constraint
 from rapo.agents.methods import METHODS, Method, method_named
 from rapo.agents.ppo import PPO
 from rapo.envs.episodes import EpisodesVectorEnv
-from rapo_core.validate import whole_number
+from rapo_core.checks import UserError, whole_number
 
 OWN = ("deformation", "schedule", "autoreset_mode", "deform_phases", "num_envs")
 """Options that the method chooses, not the caller."""
@@ -77,18 +77,18 @@ class PlatformConfig:
         object.__setattr__(self, "method", row.name)
         object.__setattr__(self, "env_kwargs", dict(self.env_kwargs))
         if row.policy_of is not None:
-            raise ValueError(
+            raise UserError(
                 f"{row.name} is not trained on a platform; there are {', '.join(TRAINED)}"
             )
         if not is_platform(self.env):
-            raise ValueError(f"{self.env} is not a platform of rapo, nor one registered like it")
+            raise UserError(f"{self.env} is not a platform of rapo, nor one registered like it")
         chosen = sorted(set(OWN) & set(self.env_kwargs))
         if chosen:
-            raise ValueError(f"{', '.join(chosen)} come with {row.name}; leave them out")
+            raise UserError(f"{', '.join(chosen)} come with {row.name}; leave them out")
         whole_number("seed", self.seed, 0, 2**31)
         whole_number("steps", self.steps, 1)
         if not isfinite(self.budget) or self.budget < 0:
-            raise ValueError(f"budget must be a share >= 0 of a cost, got {self.budget!r}")
+            raise UserError(f"budget must be a share >= 0 of a cost, got {self.budget!r}")
 
     @property
     def row(self) -> Method:
@@ -121,7 +121,7 @@ class PlatformConfig:
             )
         except (gymnasium.error.Error, TypeError) as error:
             text = " ".join(str(error).split())
-            raise ValueError(f"cannot make the platform {self.env}: {text}") from error
+            raise UserError(f"cannot make the platform {self.env}: {text}") from error
         env: EpisodesVectorEnv = made.unwrapped
         return env
 
@@ -143,7 +143,7 @@ class PlatformConfig:
             rewards += reward
             for key in keys:
                 if key not in info:
-                    raise ValueError(
+                    raise UserError(
                         f"{self.method} pays for {key}, which {self.env} does not tell: a scar "
                         "field has no regions"
                     )
@@ -197,7 +197,7 @@ class PlatformConfig:
         """Build from what `to_dict` gave."""
         wrong = sorted(set(values) ^ {*_PLAIN, "ppo", "platform"})
         if wrong:
-            raise ValueError(f"unknown or missing entries {wrong} in the config of a run")
+            raise UserError(f"unknown or missing entries {wrong} in the config of a run")
         given = {name: values[name] for name in _PLAIN}
         return cls(**given, ppo=PPOConfig.from_dict(values["ppo"]))
 

@@ -26,6 +26,7 @@ from rapo.agents.model import Model, Seen
 from rapo.agents.normaliser import Normaliser
 from rapo.agents.rollout import Rollout, Steps, phases_of
 from rapo.cascade.setting import DECAY
+from rapo_core.checks import UserError
 
 Float = npt.NDArray[np.float32]
 
@@ -64,7 +65,7 @@ class PPO:
         episode: int | None = None,
     ) -> None:
         if env.num_envs != config.envs:
-            raise ValueError(f"the environment must run {config.envs} copies, got {env.num_envs}")
+            raise UserError(f"the environment must run {config.envs} copies, got {env.num_envs}")
         self.env, self.config, self.constraints = env, config, tuple(constraints)
         size = int(env.single_observation_space.shape[0])
         actions = int(env.single_action_space.n)
@@ -282,7 +283,7 @@ class PPO:
                 model.critic.backward(error * (2 * config.value_coef / len(rows)))
                 norm = float(torch.linalg.vector_norm(self.buffer.gradient))
                 if not isfinite(norm):
-                    raise ValueError(
+                    raise UserError(
                         f"training diverged after {self.steps:,} steps: the gradient is {norm}; "
                         f"lower lr (now {config.lr:g})"
                     )
@@ -331,7 +332,7 @@ class PPO:
         """Take over what `save` gave, in a PPO made alike."""
         lost = sorted(set(_SAVED) - set(state))
         if lost:
-            raise ValueError(f"the checkpoint lacks {lost} and cannot be gone on with")
+            raise UserError(f"the checkpoint lacks {lost} and cannot be gone on with")
         self.updates = int(state["updates"])
         self.buffer.values.copy_(state["weights"])
         self.adam.state[self.buffer.values] = {k: v.clone() for k, v in state["adam"].items()}

@@ -16,8 +16,9 @@ from rapo.agents.config import PPOConfig
 from rapo.agents.env_config import EnvConfig
 from rapo.agents.platform_config import PlatformConfig, is_platform
 from rapo.agents.train_config import TrainConfig
-from rapo.cascade.fit import Fit
 from rapo.cascade.setting import Setting
+from rapo.graphs.fit import Fit
+from rapo_core.checks import UserError
 from rapo_core.params import FieldParams
 from rapo_core.version import VERSION
 
@@ -81,13 +82,13 @@ def read_run(path: Path) -> Run:
     try:
         values = tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
-        raise ValueError(f"cannot read {path}: {error.strerror}") from None
+        raise UserError(f"cannot read {path}: {error.strerror}") from None
     except ValueError as error:  # of TOML, or of UTF-8
-        raise ValueError(f"{path} is not TOML: {error}") from None
+        raise UserError(f"{path} is not TOML: {error}") from None
     try:
         return run_of(values)
     except ValueError as error:
-        raise ValueError(f"{path}: {error}") from None
+        raise UserError(f"{path}: {error}") from None
 
 
 def run_of(values: Mapping[str, Any]) -> Run:
@@ -95,7 +96,7 @@ def run_of(values: Mapping[str, Any]) -> Run:
     foreign = "env" in values
     _check(values, _ENV if foreign else _GRAPH)
     if "method" not in values:
-        raise ValueError("method is missing: name one, such as RAPO")
+        raise UserError("method is missing: name one, such as RAPO")
     given = {k: v for k, v in values.items() if k not in ("threshold", "track")}
     config = _env_config(given) if foreign else _graph_config(given)
     return Run(config, values.get("threshold"), tuple(values.get("track", ())))
@@ -106,7 +107,7 @@ def env_config(values: Mapping[str, Any]) -> EnvConfig | PlatformConfig:
     options = {k: v for k, v in values.items() if v is not None}
     if options.get("cost") is None and is_platform(options["env"]):
         if options.get("delay"):
-            raise ValueError(
+            raise UserError(
                 f"{options['env']} knows the delay of its harm; leave delay {options['delay']} out"
             )
         options.pop("delay", None)
@@ -131,7 +132,7 @@ def _graph_config(given: dict[str, Any]) -> TrainConfig:
         try:
             given["fit"] = Fit.from_dict({"spec": None, **given["fit"]})
         except TypeError as error:
-            raise ValueError(f"fit must be as a run wrote it: {error}") from None
+            raise UserError(f"fit must be as a run wrote it: {error}") from None
     if isinstance(given.get("regions"), list):
         given["regions"] = tuple(given["regions"])
     ppo = PPOConfig(**_section("ppo", given, asdict(PPOConfig())))
@@ -143,9 +144,9 @@ def env_options(name: str, text: str | None) -> dict[str, Any]:
     try:
         found = json.loads(text or "{}")
     except ValueError as error:
-        raise ValueError(f"{name} must be JSON such as '{{\"x\": 1}}': {error}") from None
+        raise UserError(f"{name} must be JSON such as '{{\"x\": 1}}': {error}") from None
     if not isinstance(found, dict):
-        raise ValueError(f"{name} must be a JSON object, got {text}")
+        raise UserError(f"{name} must be a JSON object, got {text}")
     return found
 
 
@@ -153,7 +154,7 @@ def _section(name: str, given: Mapping[str, Any], usual: Mapping[str, Any]) -> d
     """A table of the file over its usual values."""
     found = cast(dict[str, Any], given.get(name, {}))
     if wrong := [key for key in found if key not in usual]:
-        raise ValueError(f"unknown field {name}.{wrong[0]}; allowed are {', '.join(usual)}")
+        raise UserError(f"unknown field {name}.{wrong[0]}; allowed are {', '.join(usual)}")
     return {**usual, **found}
 
 
@@ -161,10 +162,10 @@ def _check(values: Mapping[str, Any], known: Mapping[str, Kind]) -> None:
     """Every field is known and of its kind."""
     for name, value in values.items():
         if name not in known:
-            raise ValueError(f"unknown field {name}; allowed are {', '.join(known)}")
+            raise UserError(f"unknown field {name}; allowed are {', '.join(known)}")
         words, kinds = known[name]
         if not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds):
-            raise ValueError(f"{name} must be {words}, got {value!r}")
+            raise UserError(f"{name} must be {words}, got {value!r}")
 
 
 def _has_none(value: Any) -> bool:

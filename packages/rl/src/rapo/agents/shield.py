@@ -8,13 +8,13 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from rapo.cascade.draws import derive
 from rapo.cascade.engine import Cascade
-from rapo.cascade.rng import derive
 from rapo.cascade.setting import ACTIONS, DECAY
 from rapo.cascade.stats import SENSITIVE
 from rapo.envs.vector import GraphDiffusionVectorEnv
-from rapo_core.law import checked_law, sample
-from rapo_core.validate import whole_number
+from rapo_core.action_probs import checked_law, sample
+from rapo_core.checks import UserError, whole_number
 
 Float = npt.NDArray[np.floating[Any]]
 
@@ -67,7 +67,7 @@ class Shield:
         horizon: int = 100,
     ) -> None:
         if isinstance(policy, type) or not (hasattr(policy, "act") and hasattr(policy, "reset")):
-            raise ValueError(
+            raise UserError(
                 f"policy must be an agent with reset(episodes, seed) and act(x, draws), got "
                 f"{policy!r}"
             )
@@ -92,7 +92,7 @@ class Shield:
     def watch(self, env: GraphDiffusionVectorEnv) -> None:
         """Guard the episodes of `env` from now on; the counts of compute begin anew."""
         if not isinstance(env, GraphDiffusionVectorEnv):
-            raise ValueError(
+            raise UserError(
                 f"a shield watches a GraphDiffusionVectorEnv, got {type(env).__name__}; of a "
                 "single environment give env.unwrapped.vector"
             )
@@ -114,7 +114,7 @@ class Shield:
         """Reset the base policy; the shield has nothing to forget."""
         env, _ = self._watched()
         if episodes != env.num_envs:
-            raise ValueError(
+            raise UserError(
                 f"the watched environment runs {env.num_envs} episodes, got {episodes}; watch the "
                 "environment that is stepped"
             )
@@ -129,19 +129,19 @@ class Shield:
         """
         env, _ = self._watched()
         if len(x) != env.num_envs:
-            raise ValueError(
+            raise UserError(
                 f"the watched environment runs {env.num_envs} episodes, got {len(x)} "
                 "observations; watch the environment that is stepped"
             )
         given = self.policy.act(x, draws)[1]
         if given is None:
-            raise ValueError(
+            raise UserError(
                 f"{type(self.policy).__name__} tells no action law, so nothing can be "
                 "renormalised; give a policy whose act() returns (actions, law)"
             )
         law = checked_law(np.asarray(given, np.float64), env.num_envs)
         if law.shape[1] != len(ACTIONS):
-            raise ValueError(
+            raise UserError(
                 f"the law must be over the {len(ACTIONS)} actions {ACTIONS}, got shape {law.shape}"
             )
         shielded = shield_law(law, self.estimate(), self.threshold)
@@ -157,7 +157,7 @@ class Shield:
         engine = env.engine
         z = engine.stimulus
         if not z.all():
-            raise ValueError(
+            raise UserError(
                 f"episodes {np.flatnonzero(z == 0)[:5].tolist()} of the watched environment are "
                 "not started; call reset() on it first"
             )
@@ -178,7 +178,7 @@ class Shield:
 
     def _watched(self) -> tuple[GraphDiffusionVectorEnv, Cascade]:
         if self._env is None or self._simulator is None:
-            raise ValueError(
+            raise UserError(
                 "the shield watches no environment yet; call watch(env) with the vector "
                 "environment that is stepped"
             )
@@ -213,4 +213,4 @@ def _positive(name: str, value: Any, *, infinite: bool = False) -> float:
     if is_number and not isinstance(value, bool) and value > 0 and (infinite or isfinite(value)):
         return float(value)
     also = ", perhaps infinite" if infinite else " and finite"
-    raise ValueError(f"{name} must be a number > 0{also}, got {value!r}")
+    raise UserError(f"{name} must be a number > 0{also}, got {value!r}")

@@ -17,6 +17,7 @@ from typing import Any, Protocol
 from uuid import uuid4
 
 from rapo.agents.checkpoint import replace_text
+from rapo_core.checks import UserError
 
 IDS = "tracking.json"
 """In the folder of a run: under which id each service knows it, so that it goes on there."""
@@ -130,11 +131,11 @@ def checked_trackers(names: Iterable[str]) -> tuple[str, ...]:
     chosen = tuple(dict.fromkeys(names))
     for name in chosen:
         if name not in TRACKERS:
-            raise ValueError(f"track must be of {', '.join(TRACKERS)}, got {name!r}")
+            raise UserError(f"track must be of {', '.join(TRACKERS)}, got {name!r}")
         try:
             import_module(_MODULES[name])
         except ImportError:
-            raise ValueError(
+            raise UserError(
                 f"{name} is not here: pip install 'rapo-rl[{name}]', or leave it out of --track"
             ) from None
     return chosen
@@ -156,7 +157,7 @@ def open_trackers(
             for tracker in made:
                 tracker.close()
             reason = " ".join(str(error).split())
-            raise ValueError(f"{name} could not begin: {reason}") from error
+            raise UserError(f"{name} could not begin: {reason}") from error
     return made
 
 

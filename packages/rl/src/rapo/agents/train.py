@@ -23,6 +23,7 @@ from rapo.agents.ppo import PPO
 from rapo.agents.run_file import NAME, AnyConfig, Run, write_run
 from rapo.agents.tracking import Tracker, checked_trackers, open_trackers
 from rapo.agents.train_config import TrainConfig
+from rapo_core.checks import UserError
 
 Report = Callable[[int, dict[str, float]], None]
 """Called after every rollout with the steps so far and what happened."""
@@ -66,12 +67,12 @@ def train(
     """
     out, row = Path(out), METHODS[config.method]
     if row.policy_of is not None and row.shield is None:
-        raise ValueError(
+        raise UserError(
             f"{row.name} is an evaluation of a trained {row.policy_of}: run rapo train "
             f"{row.policy_of}, then rapo rsd RUN/checkpoint.pt --method {row.name}"
         )
     if row.shield == "matched":
-        raise ValueError(
+        raise UserError(
             f"{row.name} is tuned, not trained: give --policy (a checkpoint of {row.policy_of}) "
             "and --match (a checkpoint of RAPO)"
         )
@@ -114,13 +115,13 @@ def train(
 def locked(out: Path) -> Iterator[None]:
     """Hold the folder of a run; the lock of a killed process is gone with it."""
     if out.exists() and not out.is_dir():
-        raise ValueError(f"{out} is a file; choose another --out")
+        raise UserError(f"{out} is a file; choose another --out")
     out.mkdir(parents=True, exist_ok=True)
     with (out / ".lock").open("w") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise ValueError(
+            raise UserError(
                 f"{out} is in use by another training run; wait for it or choose another --out"
             ) from None
         yield
@@ -137,7 +138,7 @@ def _earlier(config: AnyConfig, out: Path, resume: bool) -> dict[str, Any] | Non
     if not path.exists() and not plan.exists():
         return None
     if not resume:
-        raise ValueError(f"{out} holds a run; go on with --resume, or choose another --out")
+        raise UserError(f"{out} holds a run; go on with --resume, or choose another --out")
     content: dict[str, Any] | None = None
     if path.exists():
         content = load_checkpoint(path)
@@ -146,17 +147,17 @@ def _earlier(config: AnyConfig, out: Path, resume: bool) -> dict[str, Any] | Non
         try:
             before = dict(json.loads(plan.read_text()))
         except (ValueError, TypeError):
-            raise ValueError(f"{plan} is damaged; remove {out} and start again") from None
+            raise UserError(f"{plan} is damaged; remove {out} and start again") from None
     now = config.to_dict()
     if now["steps"] < before.get("steps", 0):
-        raise ValueError(
+        raise UserError(
             f"{out} was trained for {before['steps']} steps, which cannot become {now['steps']}"
         )
     differing = [name for name in _changes(before, now) if name != "steps"]
     if differing:
-        raise ValueError(f"{out} is a run of another config; they differ in {', '.join(differing)}")
+        raise UserError(f"{out} is a run of another config; they differ in {', '.join(differing)}")
     if content is not None and content["graph_hash"] != _hash(config):
-        raise ValueError(
+        raise UserError(
             f"{out} was trained on graph {content['graph_hash']}, this is {_hash(config)}"
         )
     return content
@@ -194,14 +195,14 @@ def _shield(config: AnyConfig, threshold: float | None) -> dict[str, float] | No
         return None
     value = SHIELD_THRESHOLD if threshold is None else threshold
     if not value > 0:
-        raise ValueError(f"threshold must be > 0, got {value!r}")
+        raise UserError(f"threshold must be > 0, got {value!r}")
     return {"threshold": value, "reference": config.references()["sensitive_mass"]}
 
 
 def _same_shield(out: Path, before: dict[str, float], threshold: float | None) -> dict[str, float]:
     """The shield of the run that goes on; another threshold is refused."""
     if threshold is not None and threshold != before["threshold"]:
-        raise ValueError(
+        raise UserError(
             f"{out} has a shield with threshold {before['threshold']}, which cannot become "
             f"{threshold}"
         )
@@ -297,7 +298,7 @@ class _Log:
         if updates:
             kept = self.path.read_text().splitlines(True) if self.path.exists() else []
             if len(kept) <= updates:
-                raise ValueError(
+                raise UserError(
                     f"{self.path} lacks rollouts before the checkpoint's {updates}; restore it, or "
                     "start again in another folder"
                 )

@@ -7,20 +7,20 @@ from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from typing import Any, cast
 
+from rapo.agents.budget_units import reference_costs
 from rapo.agents.config import PPOConfig
 from rapo.agents.lagrangian import Constraint
 from rapo.agents.methods import METHODS, Method, method_named
-from rapo.agents.references import reference_costs
-from rapo.cascade.fit import Fit
-from rapo.cascade.fitted import chosen_fit
-from rapo.cascade.generate import generate
 from rapo.cascade.graph import Graph
-from rapo.cascade.load import read_graph
 from rapo.cascade.regions import RegionSpec, make_regions
 from rapo.cascade.setting import Setting
 from rapo.envs.vector import GraphDiffusionVectorEnv
+from rapo.graphs.fit import Fit
+from rapo.graphs.fitted import chosen_fit
+from rapo.graphs.generate import generate
+from rapo.graphs.load import read_graph
+from rapo_core.checks import UserError, whole_number
 from rapo_core.params import FieldParams
-from rapo_core.validate import whole_number
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -124,7 +124,7 @@ class TrainConfig:
         own = (self.method, self.trained.name)
         if row.name not in own and row.policy_of != self.trained.name:
             usable = [m.name for m in METHODS.values() if m.policy_of == self.trained.name]
-            raise ValueError(
+            raise UserError(
                 f"{row.name} cannot evaluate a policy of {self.method}; it can be evaluated as "
                 f"{', '.join([self.trained.name, *usable])}"
             )
@@ -185,7 +185,7 @@ class TrainConfig:
         parts = {"regions", "setting", "params", "ppo", "fit"}
         wrong = sorted(({"fit"} | set(values)) ^ {*_PLAIN, *parts})
         if wrong:
-            raise ValueError(f"unknown or missing entries {wrong} in a training config")
+            raise UserError(f"unknown or missing entries {wrong} in a training config")
         fit, given = values.get("fit", False), values["params"]
         return cls(
             **{name: values[name] for name in _PLAIN},

@@ -10,11 +10,12 @@ import numpy.typing as npt
 
 from rapo.cascade import lanes_kernel, push_kernel
 from rapo.cascade.clock import EPISODE_ROWS
+from rapo.cascade.kernel_arrays import SITE, law_of, sites_of
 from rapo.cascade.lanes_kernel import SUMS, run_lanes
-from rapo.cascade.positions import SITE, law_of, sites_of
 from rapo.cascade.push_kernel import run_push
 from rapo_core.bits import packed, unpacked, word_count
 from rapo_core.bundle import Bundle
+from rapo_core.checks import UserError
 from rapo_core.lanes import LANES
 
 if TYPE_CHECKING:
@@ -31,10 +32,10 @@ def choose_backend(name: str, engine: Cascade) -> str:
     the fewer the nodes, the more of what they touch they share (measured up to `_MEASURED` nodes).
     """
     if name not in ("auto", "lanes", "push"):
-        raise ValueError(f"backend must be auto, lanes or push, got {name!r}")
+        raise UserError(f"backend must be auto, lanes or push, got {name!r}")
     if engine.scope.kind == "topk":  # ranking an episode's destinations needs all of them at once
         if name == "lanes":
-            raise ValueError(f"deformation {engine.scope} runs on backend push only, got {name!r}")
+            raise UserError(f"deformation {engine.scope} runs on backend push only, got {name!r}")
         return "push"
     if name == "auto":
         in_block = engine.episodes / -(-engine.episodes // LANES)

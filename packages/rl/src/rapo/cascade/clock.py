@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from rapo.cascade.rng import mix
+from rapo.cascade.draws import mix
 from rapo.cascade.setting import DECAY, REPLAY
 from rapo_core.jit import inlined, lean_kernel
 

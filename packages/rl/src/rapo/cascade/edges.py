@@ -19,6 +19,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
+from rapo_core.checks import UserError
+
 OnFault = Literal["error", "drop"]
 
 
@@ -55,7 +57,7 @@ class NodeTable:
         """Values of one column by node; an unknown column is refused with what there is."""
         if name not in self.columns:
             known = sorted(self.columns)
-            raise ValueError(
+            raise UserError(
                 f"no node label is called {name!r}, there are {known}; choose one of them, pass "
                 "labels=<file> or set node attributes"
             )
@@ -121,7 +123,7 @@ def read_labels(path: str | Path) -> NodeTable:
     first_line: dict[str, int] = {}
     for key, line in zip(keys, table.lines, strict=True):
         if first_line.setdefault(key, line) != line:
-            raise ValueError(
+            raise UserError(
                 f"{name}, line {line}: node {key} was labelled on line {first_line[key]}; "
                 "keep one row per node"
             )
@@ -151,24 +153,24 @@ def _read_table(path: str | Path) -> _TextTable:
         raise
     except (EOFError, OSError, UnicodeDecodeError, zlib.error) as error:
         kind = "gzipped UTF-8 text" if path.suffix == ".gz" else "UTF-8 text"
-        raise ValueError(f"{path.name} cannot be read as {kind}: {error}") from error
+        raise UserError(f"{path.name} cannot be read as {kind}: {error}") from error
     if "\0" in text:
-        raise ValueError(f"{path.name} holds a NUL byte; it is not a text table")
+        raise UserError(f"{path.name} holds a NUL byte; it is not a text table")
     first, _, rest = text.partition("\n")
     if not first.strip():
-        raise ValueError(f"{path.name} has no header row; put column names on line 1")
+        raise UserError(f"{path.name} has no header row; put column names on line 1")
     delimiter = "\t" if "\t" in first else ","
     header = [cell.strip() for cell in next(csv.reader([first], delimiter=delimiter))]
     if len(set(header)) < len(header):
-        raise ValueError(f"{path.name} repeats a column name in {header}; rename one of them")
+        raise UserError(f"{path.name} repeats a column name in {header}; rename one of them")
     split = _split_quoted if '"' in rest else _split_plain
     try:
         lines, widths, cells = split(rest, delimiter)
     except csv.Error as error:
-        raise ValueError(f"{path.name} is not a text table: {error}") from error
+        raise UserError(f"{path.name} is not a text table: {error}") from error
     for line, width in zip(lines, widths, strict=True):
         if width != len(header):
-            raise ValueError(
+            raise UserError(
                 f"{path.name}, line {line} has {width} fields, the header has {len(header)}; "
                 "correct that line"
             )
@@ -236,12 +238,12 @@ def refuse_other_kind(path: str | Path, wanted: str) -> None:
         name = Path(path).name
         what, loader = _KINDS[str(kind)]
         saved = f" or `rapo graph {name} --out net.npz`" if wanted == "npz" else ""
-        raise ValueError(f"{name} is {what}, not {_KINDS[wanted][0]}; load it with {loader}{saved}")
+        raise UserError(f"{name} is {what}, not {_KINDS[wanted][0]}; load it with {loader}{saved}")
 
 
 def _position(column: str, header: list[str], name: str) -> int:
     if column not in header:
-        raise ValueError(
+        raise UserError(
             f"{name} has no column {column!r}, its header is {header}; name the right column or "
             "add a header row (fields are separated by commas or tabs, comments are not allowed)"
         )
@@ -251,7 +253,7 @@ def _position(column: str, header: list[str], name: str) -> int:
 def _refuse_empty_ids(columns: list[list[str]], lines: Sequence[int], name: str) -> None:
     empty = [column.index("") for column in columns if "" in column]
     if empty:
-        raise ValueError(
+        raise UserError(
             f"{name}, line {lines[min(empty)]}: the node id is empty; every row needs one"
         )
 
@@ -275,7 +277,7 @@ def check_probability(value: Any, where: str) -> float:
     except (TypeError, ValueError):
         number = float("nan")
     if not 0 <= number <= 1:  # also refuses NaN
-        raise ValueError(
+        raise UserError(
             f"{where}: a probability must be a number in [0, 1], got {value!r}; rescale or "
             "correct the weights, or leave probability=None to draw them"
         )
@@ -301,14 +303,14 @@ def clean_edges(
     """
     for option, value in (("self_loops", self_loops), ("duplicates", duplicates)):
         if value not in ("error", "drop"):
-            raise ValueError(f"{option} must be 'error' or 'drop', got {value!r}")
+            raise UserError(f"{option} must be 'error' or 'drop', got {value!r}")
     n = len(index)
     u = np.array([index[key] for key in table.sources], np.int64)
     v = np.array([index[key] for key in table.targets], np.int64)
     loops = np.flatnonzero(u == v)
     if len(loops) and self_loops == "error":
         i = int(loops[0])
-        raise ValueError(
+        raise UserError(
             f"{table.where(i)}: node {table.sources[i]} points to itself ({len(loops)} self-loops "
             "in all); pass self_loops='drop' to leave them out"
         )
@@ -319,12 +321,12 @@ def clean_edges(
     if len(repeats) and duplicates == "error":
         i = int(repeats[0])
         first = int(kept[pair[kept] == pair[i]][0])
-        raise ValueError(
+        raise UserError(
             f"{table.where(i)} repeats {table.where(first)} ({len(repeats)} duplicates in all); "
             "pass duplicates='drop' to keep the first of each"
         )
     if not len(kept):
-        raise ValueError(f"{table.name} holds no edge between two nodes; a cascade needs some")
+        raise UserError(f"{table.name} holds no edge between two nodes; a cascade needs some")
     u, v = u[kept], v[kept]
     prob = None if table.prob is None else table.prob[kept]
     if not table.directed:

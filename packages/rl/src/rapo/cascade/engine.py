@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from rapo.cascade import given
+from rapo.cascade import checks
 from rapo.cascade.backends import LanesBackend, PushBackend, choose_backend
 from rapo.cascade.clock import (
     CLOCK,
@@ -33,9 +33,9 @@ from rapo.cascade.phased import PhasedEpisodes
 from rapo.cascade.regions import RegionSpec, make_regions
 from rapo.cascade.setting import DECAY, EXPOSURE, REPLAY, Setting
 from rapo.cascade.stats import COUNT, STATS
+from rapo_core.checks import UserError, checked_state, truth, whole_number
 from rapo_core.deformation import Scope
 from rapo_core.params import FieldParams
-from rapo_core.validate import checked_state, truth, whole_number
 
 __all__ = ["STATS", "Cascade"]
 
@@ -80,12 +80,12 @@ class Cascade(PhasedEpisodes):
         backend: str = "auto",
         threads: int = 1,
     ) -> None:
-        self.graph = given.need_kind("graph", graph, Graph)
+        self.graph = checks.need_kind("graph", graph, Graph)
         self.episodes = whole_number("episodes", episodes, 1)
         self.threads = whole_number("threads", threads, 1)
         chosen = Setting.default() if setting is None else setting
-        self.setting = given.need_kind("setting", chosen, Setting)
-        self.params = given.params_of(self.setting.params if params is None else params)
+        self.setting = checks.need_kind("setting", chosen, Setting)
+        self.params = checks.params_of(self.setting.params if params is None else params)
         self.scope = Scope.parse(deformation)
         self.regions = make_regions(
             self.setting.regions if regions is None else regions,
@@ -96,11 +96,11 @@ class Cascade(PhasedEpisodes):
         self.rates = injection_rates(graph, self.setting)
         self.credit = self.regions
         if credit is not None:
-            self.credit = given.credit_of(credit, graph.n, self.region_count)
+            self.credit = checks.credit_of(credit, graph.n, self.region_count)
         self.live = np.unique(self.credit[graph.sensitive])
         """(R_live,) regions that can ever carry harm; the fields of all others stay 0."""
         self.designated = self.scope.designated(len(self.live))
-        phases = given.phases_of(deform_phases)
+        phases = checks.phases_of(deform_phases)
         self._schedule = schedule_of(
             self.setting.horizons if truth("scheduled", scheduled) else None,
             coupled=truth("coupled", coupled),
@@ -167,10 +167,10 @@ class Cascade(PhasedEpisodes):
             episodes: indices to place; default all.
         """
         rows = self.rows_of(episodes)
-        states = given.states_of(active, len(rows), self.graph.n)
+        states = checks.states_of(active, len(rows), self.graph.n)
         idle = rows[self._episode[STIMULUS, rows] == 0]
         if len(idle):
-            raise ValueError(f"episodes {idle[:5].tolist()} are not started; call start() first")
+            raise UserError(f"episodes {idle[:5].tolist()} are not started; call start() first")
         self._backend.write_active(rows, states)
 
     def set_deformation(self, on: bool) -> None:
@@ -192,7 +192,7 @@ class Cascade(PhasedEpisodes):
             and actions.shape == self._shape
             and actions.flags.carray
         ):
-            actions = given.actions_of(actions, self.episodes, self._shape)
+            actions = checks.actions_of(actions, self.episodes, self._shape)
         trace = np.empty(self._room, _SINGLE)
         self._run(actions, trace)
         return trace if self._unpadded else trace[:, : self.episodes]
@@ -205,7 +205,7 @@ class Cascade(PhasedEpisodes):
             steps: how many, >= 1.
         """
         steps = whole_number("steps", steps, 1)
-        chosen = given.actions_of(actions, self.episodes, self._shape, (steps, self.episodes))
+        chosen = checks.actions_of(actions, self.episodes, self._shape, (steps, self.episodes))
         trace = np.empty((steps, *self._room), _SINGLE)
         self._run(chosen.reshape(-1), trace.reshape(-1, self._room[1]))
         return trace[:, :, : self.episodes]
@@ -220,7 +220,7 @@ class Cascade(PhasedEpisodes):
             jobs = [self._pool.submit(backend.run, i, actions, trace) for i in range(self.threads)]
             bad = max(job.result() for job in jobs)
         if bad >= 0:
-            raise ValueError(
+            raise UserError(
                 f"actions must be 0, 1 or 2, got {actions[bad]} for episode {bad % self.episodes}"
             )
 
@@ -247,11 +247,11 @@ class Cascade(PhasedEpisodes):
         """Take over a `snapshot` of an engine with the same graph, regions, delay and episodes."""
         arrays = checked_state(state, self.snapshot())
         if str(arrays["layout"]) != self._layout:
-            raise ValueError(
+            raise UserError(
                 "the snapshot is of another graph, other regions or other credit; restore it into "
                 "an engine built alike"
             )
-        given.check_values(arrays, self.graph.stimuli, "G", "H", "affected")
+        checks.check_values(arrays, self.graph.stimuli, "G", "H", "affected")
         for turn in self._backend.turns:
             turn[SLOT] = 0
         self._backend.write(arrays["active"], arrays["G"], arrays["H"], arrays["affected"])
@@ -281,16 +281,16 @@ class Cascade(PhasedEpisodes):
         return digest.hexdigest()[:16]
 
     def _begin_episodes(
-        self, rows: given.Whole, keys: npt.ArrayLike, stimuli: given.Whole, keep_memory: bool
+        self, rows: checks.Whole, keys: npt.ArrayLike, stimuli: checks.Whole, keep_memory: bool
     ) -> None:
-        k = given.keys_of(keys, len(rows))
+        k = checks.keys_of(keys, len(rows))
         self._episode[ENTRIES:, rows] = 0
         self._keys[EPISODE_KEY, rows] = k
         if not keep_memory:
             self._backend.clear_memory(rows)
         self._begin_phase(rows, EXPOSURE, stimuli)
 
-    def _begin_phase(self, rows: given.Whole, phase: int, stimuli: given.Whole | None) -> None:
+    def _begin_phase(self, rows: checks.Whole, phase: int, stimuli: checks.Whole | None) -> None:
         if stimuli is not None:
             self._episode[STIMULUS, rows] = stimuli
         enter_phases(self._episode, self._keys, self._schedule, rows, phase)
@@ -299,7 +299,7 @@ class Cascade(PhasedEpisodes):
 
     def check_stimuli(self, stimuli: npt.ArrayLike, count: int) -> npt.NDArray[np.int64]:
         """(count,) 1-based stimuli from one or one per episode; an unknown one is an error."""
-        return given.stimuli_of(stimuli, count, self.graph.stimuli)
+        return checks.stimuli_of(stimuli, count, self.graph.stimuli)
 
     def _spread(self, field: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
         whole = np.zeros((self.episodes, self.region_count), np.float32)

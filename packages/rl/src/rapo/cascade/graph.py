@@ -17,6 +17,7 @@ from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
 from rapo.cascade.edges import refuse_other_kind
+from rapo_core.checks import UserError
 
 FORMAT = 1
 _DIMENSIONS = {"positions": 2, "support": 2, "weights": 2}
@@ -32,14 +33,14 @@ def _frozen(name: str, values: Any, dtype: type) -> npt.NDArray[Any]:
     given = np.asarray(values)
     kinds, ndim = {np.bool_: "b", np.int32: "iuf"}.get(dtype, "iuf"), _DIMENSIONS.get(name, 1)
     if given.dtype.kind not in kinds or given.ndim != ndim:
-        raise ValueError(
+        raise UserError(
             f"{name} must be a {ndim}-D array of {np.dtype(dtype).name}, got {given.dtype} of "
             f"shape {given.shape}"
         )
     array: npt.NDArray[Any] = np.array(given, dtype=dtype, order="C")
     if dtype is np.int32 and not np.array_equal(given, array):
         bad = given[given != array].flat[0]
-        raise ValueError(f"{name} must hold whole numbers below 2^31, got {bad}")
+        raise UserError(f"{name} must hold whole numbers below 2^31, got {bad}")
     array.setflags(write=False)
     return array
 
@@ -49,25 +50,25 @@ def _plain(meta: Any) -> dict[str, Any]:
     try:
         copy = json.loads(json.dumps(dict(meta)))
     except (TypeError, ValueError):
-        raise ValueError(f"meta must be a mapping of JSON values, got {meta!r}") from None
+        raise UserError(f"meta must be a mapping of JSON values, got {meta!r}") from None
     return dict(copy)
 
 
 def _labels(labels: Any, n: int) -> Labels:
     """A read-only copy in which equal values are one object, so a column costs n references."""
     if not isinstance(labels, Mapping):
-        raise ValueError(f"labels must map columns to a value per node, got {labels!r}")
+        raise UserError(f"labels must map columns to a value per node, got {labels!r}")
     columns: dict[str, tuple[str | None, ...]] = {}
     for name, values in labels.items():
         column = tuple(values) if isinstance(values, Sequence | np.ndarray) else ()
         if not isinstance(name, str) or isinstance(values, str) or len(column) != n:
-            raise ValueError(
+            raise UserError(
                 f"a label column needs a name and {n} values, one per node, got {name!r}: "
                 f"{values!r:.80}"
             )
         wrong = next((v for v in column if not isinstance(v, str | None)), None)
         if wrong is not None:
-            raise ValueError(f"values of label {name!r} must be text or None, got {wrong!r}")
+            raise UserError(f"values of label {name!r} must be text or None, got {wrong!r}")
         once: dict[str | None, str | None] = {}
         columns[name] = tuple(once.setdefault(value, value) for value in column)
     return MappingProxyType(columns)
@@ -229,7 +230,7 @@ class Graph:
         """Write to `path` (.npz). An existing file is not overwritten."""
         path = Path(path)
         if path.suffix != ".npz":
-            raise ValueError(f"a graph is saved as .npz, got {path.name!r}; name it *.npz")
+            raise UserError(f"a graph is saved as .npz, got {path.name!r}; name it *.npz")
         arrays = {name: getattr(self, name) for name in _ARRAYS}
         if self.labels:  # an entry more, which version 0.1 passes over: the format is the same
             arrays["labels"] = _packed(self.labels)
@@ -246,12 +247,12 @@ class Graph:
         """Read what `save` wrote; a changed or foreign file is refused."""
         header, arrays, labels = _read(path)
         if header["format"] != FORMAT:
-            raise ValueError(
+            raise UserError(
                 f"{path} has graph format {header['format']}, this version reads {FORMAT}"
             )
         graph = cls(**arrays, meta=header["meta"], labels=labels)
         if graph.hash != header["hash"]:
-            raise ValueError(f"{path} is damaged: hash {graph.hash}, expected {header['hash']}")
+            raise UserError(f"{path} is damaged: hash {graph.hash}, expected {header['hash']}")
         return graph
 
 
@@ -267,40 +268,40 @@ def _read(path: str | Path) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]
         raise
     except Exception as error:  # zip, zlib, json and NumPy each have their own
         refuse_other_kind(path, "npz")
-        raise ValueError(f"{path} is not a rapo graph or is damaged: {error}") from error
+        raise UserError(f"{path} is not a rapo graph or is damaged: {error}") from error
     if missing:
-        raise ValueError(f"{path} is not a rapo graph: {missing} missing")
+        raise UserError(f"{path} is not a rapo graph: {missing} missing")
     if not isinstance(header, dict) or not {"format", "hash", "meta"} <= set(header):
-        raise ValueError(f"{path} is not a rapo graph: its header is {header!r}")
+        raise UserError(f"{path} is not a rapo graph: its header is {header!r}")
     return header, {name: content[name] for name in _ARRAYS}, labels
 
 
 def _validate(g: Graph) -> None:
     n = g.n
     if n < 1 or g.indptr[0] != 0 or g.indptr[-1] != g.edges or np.any(np.diff(g.indptr) < 0):
-        raise ValueError(
+        raise UserError(
             f"indptr must rise from 0 to the number of edges ({g.edges}), got {g.indptr}"
         )
     for name, shape in (("positions", (n, 2)), ("sensitive", (n,))):
         if getattr(g, name).shape != shape:
-            raise ValueError(f"{name} must have shape {shape}, got {getattr(g, name).shape}")
+            raise UserError(f"{name} must have shape {shape}, got {getattr(g, name).shape}")
     if g.edges and (g.indices.min() < 0 or g.indices.max() >= n):
         bad = g.indices[(g.indices < 0) | (g.indices >= n)][0]
-        raise ValueError(f"edge targets must be nodes 0..{n - 1}, got {bad}")
+        raise UserError(f"edge targets must be nodes 0..{n - 1}, got {bad}")
     _validate_prob(g)
     loops = np.flatnonzero(g.sources == g.indices)
     if len(loops):
-        raise ValueError(f"self-loop at node {g.indices[loops[0]]}; drop self-loops first")
+        raise UserError(f"self-loop at node {g.indices[loops[0]]}; drop self-loops first")
     key = g.sources.astype(np.int64) * n + g.indices
     if np.any(np.diff(key) <= 0):
         i = int(np.flatnonzero(np.diff(key) <= 0)[0])
-        raise ValueError(
+        raise UserError(
             f"edges must be sorted and unique; check {g.sources[i]} -> {g.indices[i]} and "
             f"{g.sources[i + 1]} -> {g.indices[i + 1]}"
         )
     if not np.all((g.positions >= 0) & (g.positions <= 1)):
         i = int(np.flatnonzero(~np.all((g.positions >= 0) & (g.positions <= 1), axis=1))[0])
-        raise ValueError(
+        raise UserError(
             f"positions must lie in the unit square, node {i} is at {g.positions[i]}; rescale them"
         )
     _validate_sensitive(g)
@@ -309,10 +310,10 @@ def _validate(g: Graph) -> None:
 
 def _validate_prob(g: Graph) -> None:
     if g.prob.shape != (g.edges,):
-        raise ValueError(f"prob must have shape ({g.edges},), got {g.prob.shape}")
+        raise UserError(f"prob must have shape ({g.edges},), got {g.prob.shape}")
     if not np.all((g.prob >= 0) & (g.prob <= 1)):
         i = int(np.flatnonzero(~((g.prob >= 0) & (g.prob <= 1)))[0])
-        raise ValueError(
+        raise UserError(
             f"probabilities must be in [0, 1], got {g.prob[i]} on edge "
             f"{g.sources[i]} -> {g.indices[i]}; rescale or correct the weights"
         )
@@ -320,12 +321,12 @@ def _validate_prob(g: Graph) -> None:
 
 def _validate_sensitive(g: Graph) -> None:
     if not g.sensitive.any():
-        raise ValueError("the sensitive set is empty; name at least one node")
+        raise UserError("the sensitive set is empty; name at least one node")
     members = np.flatnonzero(g.sensitive)
     count, label = connected_components(g.neighbours[members][:, members], directed=False)
     if count > 1:
         sizes = sorted(np.bincount(label).tolist(), reverse=True)
-        raise ValueError(
+        raise UserError(
             f"the sensitive set must be connected, got {count} parts of sizes {sizes[:5]}; "
             "use its largest part (sensitive_part='largest') or add the nodes between them"
         )
@@ -333,18 +334,18 @@ def _validate_sensitive(g: Graph) -> None:
 
 def _validate_stimuli(g: Graph) -> None:
     if g.support.ndim != 2 or g.support.size == 0 or g.support.shape != g.weights.shape:
-        raise ValueError(
+        raise UserError(
             f"support and weights must share a shape (stimuli, nodes), got {g.support.shape} "
             f"and {g.weights.shape}"
         )
     if g.support.min() < 0 or g.support.max() >= g.n:
         bad = g.support[(g.support < 0) | (g.support >= g.n)][0]
-        raise ValueError(f"stimulus seeds must be nodes 0..{g.n - 1}, got {bad}")
+        raise UserError(f"stimulus seeds must be nodes 0..{g.n - 1}, got {bad}")
     if np.any(np.diff(g.support, axis=1) <= 0):
         row = int(np.flatnonzero(np.any(np.diff(g.support, axis=1) <= 0, axis=1))[0])
-        raise ValueError(f"seeds of stimulus {row + 1} must be ascending and distinct")
+        raise UserError(f"seeds of stimulus {row + 1} must be ascending and distinct")
     if not np.all(g.weights >= 0) or not np.allclose(g.weights.sum(axis=1), 1, rtol=0, atol=1e-9):
-        raise ValueError(
+        raise UserError(
             "the seed weights of every stimulus must be >= 0 and sum to 1, got sums "
             f"{g.weights.sum(axis=1).min()}..{g.weights.sum(axis=1).max()}"
         )

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 import numpy.typing as npt
+from scipy import sparse
 
 from rapo.cascade.graph import Graph
-from rapo.cascade.landmarks import exposure_scores
 from rapo.cascade.setting import Setting
+from rapo_core.checks import UserError
+
+HOPS = 3
+"""Reach of `exposure_scores`: within it a cascade is still close to linear in its seeds."""
 
 
 def injection_rates(graph: Graph, setting: Setting) -> npt.NDArray[np.float32]:
@@ -27,8 +31,42 @@ def injection_rates(graph: Graph, setting: Setting) -> npt.NDArray[np.float32]:
     rates = np.asarray(setting.rates)[None, :, None] * leaning
     if rates.max() > 1:
         z, a, _ = np.unravel_index(rates.argmax(), rates.shape)
-        raise ValueError(
+        raise UserError(
             f"rates {setting.rates} inject node by node with probability {rates.max():.3g} > 1 "
             f"(stimulus {z + 1}, action {a}); lower the rates or widen the support"
         )
     return np.asarray(rates, np.float32)
+
+
+def exposure_scores(
+    adjacency: sparse.csr_array, sensitive: npt.NDArray[np.bool_]
+) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+    """How far a node's activation carries, and how much of that falls into V_sens.
+
+    In linear response, P being the matrix of p_uv: influence is sum_{k=1..3} P^k 1 and risk is
+    1_sens + sum_{k=1..3} P^k 1_sens, each divided by its maximum.
+
+    Args:
+        adjacency: (n, n) matrix of p_uv, as `Graph.adjacency`.
+        sensitive: (n,) membership of V_sens.
+
+    Returns:
+        Influence (n,) and risk (n,), both in [0, 1]; all zero where the maximum is 0.
+    """
+    P = adjacency.astype(np.float64)
+    inside = np.asarray(sensitive, np.float64)
+    influence = _carried(P, np.ones(P.shape[0]))
+    return _relative(influence), _relative(inside + _carried(P, inside))
+
+
+def _carried(P: sparse.csr_array, start: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    total = np.zeros_like(start)
+    for _ in range(HOPS):
+        start = P @ start
+        total += start
+    return total
+
+
+def _relative(values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    top = values.max(initial=0.0)
+    return values / top if top > 0 else np.zeros_like(values)

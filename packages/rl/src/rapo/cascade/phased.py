@@ -7,9 +7,9 @@ from abc import ABC, abstractmethod
 import numpy as np
 import numpy.typing as npt
 
-from rapo.cascade.given import Whole
+from rapo.cascade.checks import Whole
 from rapo.cascade.setting import DECAY, EXPOSURE, REPLAY
-from rapo_core.validate import rows_of
+from rapo_core.checks import UserError, rows_of
 
 
 class PhasedEpisodes(ABC):
@@ -55,7 +55,7 @@ class PhasedEpisodes(ABC):
         stimulus (1-based).
         """
         if phase not in (EXPOSURE, DECAY, REPLAY):
-            raise ValueError(f"phase must be 0, 1 or 2, got {phase!r}")
+            raise UserError(f"phase must be 0, 1 or 2, got {phase!r}")
         rows = self.rows_of(episodes)
         z = None if stimuli is None else self.check_stimuli(stimuli, len(rows))
         self._begin_phase(rows, phase, z)

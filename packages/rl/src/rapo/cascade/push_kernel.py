@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numba import types
 
-from rapo.cascade import positions as of
+from rapo.cascade import kernel_arrays as of
 from rapo.cascade import stats as row
 from rapo.cascade.clock import (
     CLOCK,
@@ -28,7 +28,7 @@ from rapo.cascade.clock import (
     first_unknown,
     injection_code,
 )
-from rapo.cascade.rng import draw, words_of
+from rapo.cascade.draws import draw, words_of
 from rapo.cascade.stats import centroid_and_spread
 from rapo_core.bits import BIT, NONE, lowest_bit, mark
 from rapo_core.bundle import kinds_of, unbundled

@@ -14,6 +14,7 @@ from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
 from rapo.cascade.graph import Graph
+from rapo_core.checks import UserError
 
 Rows = list[list[int]]
 RegionSpec = str | npt.ArrayLike | Callable[[Graph], npt.ArrayLike]
@@ -58,7 +59,7 @@ def make_regions(
             regions = _check_explicit(np.asarray(spec(graph)), graph.n)
         except ValueError as error:
             name = getattr(spec, "__name__", repr(spec))
-            raise ValueError(f"the regions callable {name}: {error}") from error
+            raise UserError(f"the regions callable {name}: {error}") from error
     elif not isinstance(spec, str):
         regions = _check_explicit(np.asarray(spec), graph.n)
     else:
@@ -80,7 +81,7 @@ def _parse(spec: str, graph: Graph, seed: int, straddle: bool) -> npt.NDArray[np
         return _grid(graph.positions, int(rest))
     if kind == "label" and rest:
         return _by_label(graph, rest)
-    raise ValueError(
+    raise UserError(
         f"unknown regions {spec!r}; use 'node', 'community:<mean size >= 1>', 'pieces:<mean size "
         f">= 1>', 'grid:<k in 1..{FINEST}>', 'label:<column>', an integer array with one region "
         "id per node or a callable that takes the graph and returns one"
@@ -97,18 +98,18 @@ def _is_number(text: str, least: float) -> bool:
 
 def _check_explicit(ids: npt.NDArray[np.generic], n: int) -> npt.NDArray[np.int32]:
     if ids.shape != (n,):
-        raise ValueError(f"regions must have shape ({n},), one id per node, got {ids.shape}")
+        raise UserError(f"regions must have shape ({n},), one id per node, got {ids.shape}")
     if not np.issubdtype(ids.dtype, np.integer):
-        raise ValueError(f"region ids must be integers, got dtype {ids.dtype}; convert them first")
+        raise UserError(f"region ids must be integers, got dtype {ids.dtype}; convert them first")
     if ids.min() < 0:
-        raise ValueError(
+        raise UserError(
             f"region ids must be >= 0, got {ids.min()}; number them 0..R-1 (node "
             f"{int(np.argmin(ids))} has it)"
         )
     used = np.unique(ids)
     if used[-1] != len(used) - 1:
         gap = int(np.flatnonzero(used != np.arange(len(used)))[0])
-        raise ValueError(
+        raise UserError(
             f"region ids must use every number 0..{used[-1]}, {gap} is missing; renumber them, "
             "for instance with np.unique(ids, return_inverse=True)[1]"
         )
@@ -123,7 +124,7 @@ def _grid(positions: npt.NDArray[np.float32], k: int) -> npt.NDArray[np.int32]:
 def _by_label(graph: Graph, column: str) -> npt.NDArray[np.int32]:
     """A region per value, in the order of their first nodes; nodes without one share a region."""
     if column not in graph.labels:
-        raise ValueError(
+        raise UserError(
             f"no node label is called {column!r}, the graph has {sorted(graph.labels)}; load it "
             "with labels=<file> or node attributes"
         )

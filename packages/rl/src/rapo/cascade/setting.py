@@ -14,8 +14,7 @@ from functools import lru_cache
 from importlib.resources import files
 from typing import Any
 
-from rapo_core.params import FieldParams
-from rapo_core.validate import (
+from rapo_core.checks import (
     AT_LEAST_ONE,
     NOT_NEGATIVE,
     POSITIVE,
@@ -23,8 +22,10 @@ from rapo_core.validate import (
     SHARE,
     TRUTH,
     Rule,
+    UserError,
     check_fields,
 )
+from rapo_core.params import FieldParams
 
 AGGRESSIVE, MODERATE, CONSERVATIVE = 0, 1, 2
 ACTIONS = ("aggressive", "moderate", "conservative")
@@ -107,11 +108,11 @@ class Setting:
         for name in ("rates", "horizons"):
             value = getattr(self, name)
             if isinstance(value, str) or not hasattr(value, "__len__") or len(value) != 3:
-                raise ValueError(f"{name} must hold three numbers, got {value!r}")
+                raise UserError(f"{name} must hold three numbers, got {value!r}")
             object.__setattr__(self, name, tuple(value))
         check_fields(self, _RULES)
         if self.sensitive_low > self.sensitive_high:
-            raise ValueError(
+            raise UserError(
                 f"sensitive_low must be at most sensitive_high, got {self.sensitive_low} > "
                 f"{self.sensitive_high}"
             )
@@ -130,7 +131,7 @@ class Setting:
         resist the gate.
         """
         if name not in READINGS:
-            raise ValueError(f"reading must be one of {', '.join(READINGS)}, got {name!r}")
+            raise UserError(f"reading must be one of {', '.join(READINGS)}, got {name!r}")
         return _read(name)
 
     @property
@@ -158,7 +159,7 @@ class Setting:
         names = {f.name for f in fields(cls)}
         wrong = sorted(set(given) ^ names)
         if wrong:
-            raise ValueError(f"unknown or missing settings {wrong}; needed are {sorted(names)}")
+            raise UserError(f"unknown or missing settings {wrong}; needed are {sorted(names)}")
         return cls(**given)
 
 

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 import rapo
+from rapo_core.checks import UserError
 
 NOT_SHOWN = ("reference",)
 """Folders of the site alone; in Python, `help` tells the same."""
@@ -30,7 +31,7 @@ def pages() -> dict[str, Path]:
             name = inner.parent if path.stem == "README" else inner.with_suffix("")
             found[name.as_posix()] = path
     if not found:
-        raise ValueError(f"no pages are at {folder}; install rapo-rl from its wheel, or a checkout")
+        raise UserError(f"no pages are at {folder}; install rapo-rl from its wheel, or a checkout")
     return found
 
 
@@ -53,5 +54,5 @@ def docs(
         return
     name = page.removeprefix("docs/").removesuffix(".md")
     if name not in found:
-        raise ValueError(f"no page is called {page!r}; rapo docs lists them")
+        raise UserError(f"no page is called {page!r}; rapo docs lists them")
     console.print(Markdown(found[name].read_text(encoding="utf-8"), hyperlinks=False))

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from rapo.cli.options import Reading, Tasks, stoppable
+from rapo_core.checks import UserError
 
 
 def calibrate(
@@ -68,7 +69,7 @@ def reproduce(
 ) -> None:
     """Run the paper's experiments and put its numbers beside ours; or RAPO on real networks."""
     if reading is not None and what in ("networks", "consistency", "figures", "pack"):
-        raise ValueError(f"{what} does not take --reading, got {reading}")
+        raise UserError(f"{what} does not take --reading, got {reading}")
     folder = preset
     if what in ("networks", "consistency"):
         folder = what if preset == "paper" else f"{what}-{preset}"

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from rapo.cli.options import Fit, GraphFile, Reading, Regions, stoppable
+from rapo_core.checks import UserError
 
 Method = Annotated[
     str | None,
@@ -123,9 +124,9 @@ def train(
     idle = [name for name, value in (foreign if on_graph else graphs).items() if value is not None]
     if idle and on_graph:
         place = "--env" if config is None else f"a run on an environment, which {config} is not"
-        raise ValueError(f"{', '.join(idle)} needs {place}")
+        raise UserError(f"{', '.join(idle)} needs {place}")
     if idle:
-        raise ValueError(f"{', '.join(idle)} are for graphs, not for --env {env or config}")
+        raise UserError(f"{', '.join(idle)} are for graphs, not for --env {env or config}")
     with stoppable("nothing was written"):
         if on_graph:
             from rapo.paper.train_command import train_from_words

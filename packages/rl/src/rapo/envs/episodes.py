@@ -11,10 +11,10 @@ import numpy as np
 import numpy.typing as npt
 from gymnasium.vector import AutoresetMode, VectorEnv
 
-from rapo.cascade.rng import STIMULUS, derive, uniform
+from rapo.cascade.draws import STIMULUS, derive, uniform
 from rapo.cascade.setting import PHASES, REPLAY
 from rapo.envs.stage import VectorStage
-from rapo_core.validate import checked_state, truth, whole_number
+from rapo_core.checks import UserError, checked_state, truth, whole_number
 
 Obs = npt.NDArray[np.float32]
 Info = dict[str, Any]
@@ -117,10 +117,10 @@ class EpisodesVectorEnv(VectorEnv[Obs, npt.NDArray[Any], npt.NDArray[Any]]):
         options = {} if options is None else options
         if not isinstance(options, Mapping) or set(options) - set(_OPTIONS):
             unknown = sorted(set(options) - set(_OPTIONS))
-            raise ValueError(f"unknown reset options {unknown}; known are {list(_OPTIONS)}")
+            raise UserError(f"unknown reset options {unknown}; known are {list(_OPTIONS)}")
         mask = np.asarray(options.get("reset_mask", np.ones(self.num_envs, np.bool_)))
         if mask.dtype != np.bool_ or mask.shape != (self.num_envs,):
-            raise ValueError(f"reset_mask must be bool of shape ({self.num_envs},), got {mask}")
+            raise UserError(f"reset_mask must be bool of shape ({self.num_envs},), got {mask}")
         stimulus = options.get("stimulus")
         if stimulus is not None:
             self.engine.check_stimuli(stimulus, self.num_envs)
@@ -143,9 +143,9 @@ class EpisodesVectorEnv(VectorEnv[Obs, npt.NDArray[Any], npt.NDArray[Any]]):
         it off.
         """
         if phase not in PHASES:
-            raise ValueError(f"phase must be one of {PHASES}, got {phase!r}")
+            raise UserError(f"phase must be one of {PHASES}, got {phase!r}")
         if (self._episode < 0).any():
-            raise ValueError("call reset() before begin(): there is no episode yet")
+            raise UserError("call reset() before begin(): there is no episode yet")
         number = PHASES.index(phase)
         self.engine.enter(number, episodes, stimuli=stimulus)
         rows = self.engine.rows_of(episodes)
@@ -160,7 +160,7 @@ class EpisodesVectorEnv(VectorEnv[Obs, npt.NDArray[Any], npt.NDArray[Any]]):
         pending = self._done.copy()
         resets_itself = self.autoreset_mode is AutoresetMode.NEXT_STEP
         if pending.any() and not (resets_itself and (self._episode >= 0).all()):
-            raise ValueError(
+            raise UserError(
                 f"episodes {np.flatnonzero(pending)[:5].tolist()} are over or not begun; "
                 "call reset() first"
             )
@@ -205,7 +205,7 @@ class EpisodesVectorEnv(VectorEnv[Obs, npt.NDArray[Any], npt.NDArray[Any]]):
         """
         put = [n for n in vars(self) if callable(getattr(type(self), n, None))]
         if put:
-            raise ValueError(
+            raise UserError(
                 f"{put} were put on this {type(self).__name__} itself, and a copy would not have "
                 "them; write a subclass that overrides them"
             )
@@ -223,7 +223,7 @@ class EpisodesVectorEnv(VectorEnv[Obs, npt.NDArray[Any], npt.NDArray[Any]]):
                     return rebuilt  # else an attribute was not what the argument had been
         except (TypeError, AttributeError) as error:
             problem = f"its constructor does not take the options of ours ({error})"
-        raise ValueError(
+        raise UserError(
             f"cannot make another {made.__name__}: {problem}; pass **options on to ours and keep "
             "each argument in an attribute of its name, or override like()"
         )
@@ -291,7 +291,7 @@ class EpisodesVectorEnv(VectorEnv[Obs, npt.NDArray[Any], npt.NDArray[Any]]):
         own = {name: value for name, value in like.items() if not name.startswith("engine.")}
         taken = checked_state({name: state[name] for name in own}, own)
         if taken["episode"].min() < -1:
-            raise ValueError(f"episode must be >= -1, got {taken['episode'].min()}")
+            raise UserError(f"episode must be >= -1, got {taken['episode'].min()}")
         self.engine.restore(
             {k.removeprefix("engine."): v for k, v in state.items() if k.startswith("engine.")}
         )
@@ -307,7 +307,7 @@ class EpisodesVectorEnv(VectorEnv[Obs, npt.NDArray[Any], npt.NDArray[Any]]):
             return None
         if isinstance(seed, Sequence | np.ndarray) and not isinstance(seed, str):
             if len(seed) != self.num_envs:
-                raise ValueError(f"seed needs {self.num_envs} whole numbers, got {seed!r}")
+                raise UserError(f"seed needs {self.num_envs} whole numbers, got {seed!r}")
             return [None if s is None else whole_number("seed", s, 0) for s in seed]
         first = whole_number("seed", seed, 0, 2**63 - 1 - self.num_envs)
         return [first + i for i in range(self.num_envs)]

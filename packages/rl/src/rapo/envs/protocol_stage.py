@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from rapo.cascade.rng import ACTION, STIMULUS, derive, uniform
+from rapo.cascade.draws import ACTION, STIMULUS, derive, uniform
 from rapo.cascade.setting import DECAY, EXPOSURE
+from rapo_core.checks import UserError
 
 Array = npt.NDArray[Any]
 
@@ -82,13 +83,13 @@ class ProtocolStage:
         self._x = _batch(x)
         missing = [name for name in ("reach", "sensitive_mass") if name not in info]
         if missing:
-            raise ValueError(
+            raise UserError(
                 f"the info of step() lacks {missing}, it has {sorted(info)}; see ReplayEnv"
             )
         for name in ("reach", "sensitive_mass"):
             value = info[name]
             if np.ndim(value) != 0 or not (np.isfinite(value) and value >= 0):
-                raise ValueError(f"info[{name!r}] must be a number >= 0, got {value!r}")
+                raise UserError(f"info[{name!r}] must be a number >= 0, got {value!r}")
         return self._x, np.array([reward], float), numbers_of(info)
 
     def draws(self, step: int) -> Array:
@@ -113,7 +114,7 @@ class ProtocolStage:
         """ASD rests on what the mask was before the first reset: one that comes later is told."""
         now = getattr(self.env, "memory_mask", None)
         if not np.array_equal(np.asarray(self.memory_mask), np.asarray(now)):
-            raise ValueError(
+            raise UserError(
                 f"memory_mask was {self.memory_mask!r} before reset() and is {now!r} after it; "
                 "set it when the environment is made"
             )

@@ -6,8 +6,9 @@ from typing import Any
 
 from gymnasium.vector import AutoresetMode
 
-from rapo.envs.one import OneEpisodeEnv
+from rapo.envs.single_base import OneEpisodeEnv
 from rapo.envs.vector import GraphDiffusionVectorEnv
+from rapo_core.checks import UserError
 
 
 class GraphDiffusionEnv(OneEpisodeEnv):
@@ -23,7 +24,7 @@ class GraphDiffusionEnv(OneEpisodeEnv):
 
     def __init__(self, *, render_mode: str | None = None, **options: Any) -> None:
         if "num_envs" in options or "autoreset_mode" in options:
-            raise ValueError("a single environment has no num_envs and no autoreset_mode")
+            raise UserError("a single environment has no num_envs and no autoreset_mode")
         self._show(
             GraphDiffusionVectorEnv(
                 1, render_mode=render_mode, autoreset_mode=AutoresetMode.DISABLED, **options

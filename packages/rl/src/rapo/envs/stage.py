@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from rapo.cascade.rng import ACTION, uniform
+from rapo.cascade.draws import ACTION, uniform
 from rapo.cascade.setting import EXPOSURE, PHASES
 from rapo.envs.protocol_stage import ProtocolStage, numbers_of, phase_tags
 

@@ -12,21 +12,21 @@ from gymnasium.vector import AutoresetMode
 from gymnasium.vector.utils import batch_space
 
 from rapo.cascade.engine import Cascade
-from rapo.cascade.fit import Fit, need_graph
-from rapo.cascade.fitted import chosen_fit
-from rapo.cascade.generate import generate
 from rapo.cascade.graph import Graph
-from rapo.cascade.idle import point_of, warn_if_idle
 from rapo.cascade.regions import RegionSpec
 from rapo.cascade.setting import AGGRESSIVE, DECAY, PHASES, REPLAY, Setting
 from rapo.envs.episodes import EpisodesVectorEnv, Info, Obs
 from rapo.envs.field_summary import SUMMARY, field_summary
 from rapo.envs.render import GraphRenderer
 from rapo.envs.task import X_SIZE, X_START, observable, report_of, reward_of
+from rapo.graphs.fit import Fit, need_graph
+from rapo.graphs.fitted import chosen_fit
+from rapo.graphs.generate import generate
+from rapo.graphs.idle import point_of, warn_if_idle
+from rapo_core.checks import UserError, one_of, whole_number
 from rapo_core.deformation import Scope
 from rapo_core.operating_point import OperatingPoint
 from rapo_core.params import FieldParams
-from rapo_core.validate import one_of, whole_number
 
 
 class GraphDiffusionVectorEnv(EpisodesVectorEnv):
@@ -97,7 +97,7 @@ class GraphDiffusionVectorEnv(EpisodesVectorEnv):
         render_mode: str | None = None,
     ) -> None:
         if graph is not None and (nodes is not None or graph_seed is not None):
-            raise ValueError(
+            raise UserError(
                 f"give either graph or nodes and graph_seed, got a graph and nodes={nodes}, "
                 f"graph_seed={graph_seed}"
             )
@@ -210,7 +210,7 @@ class GraphDiffusionVectorEnv(EpisodesVectorEnv):
         if isinstance(state, Mapping) and str(state.get("graph", self.graph.hash)) != (
             self.graph.hash
         ):
-            raise ValueError(
+            raise UserError(
                 f"the snapshot is of graph {state['graph']}, this environment has {self.graph.hash}"
             )
         return super().restore(state)
@@ -238,7 +238,7 @@ class GraphDiffusionVectorEnv(EpisodesVectorEnv):
             Rewards (steps, num_envs), and the `info` of the steps, (steps, num_envs) each.
         """
         if self.schedule != "external" or self._done.any():
-            raise ValueError(
+            raise UserError(
                 f"run() needs schedule='external' and episodes that are begun, got schedule="
                 f"{self.schedule!r}; call reset() or begin() first"
             )

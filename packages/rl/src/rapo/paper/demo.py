@@ -10,12 +10,12 @@ import numpy.typing as npt
 import pandas as pd
 
 from rapo.agents.methods import METHODS
-from rapo.cascade.generate import generate
 from rapo.cascade.setting import AGGRESSIVE, MODERATE
 from rapo.envs.vector import GraphDiffusionVectorEnv
+from rapo.graphs.generate import generate
 from rapo.rsd.result import RSDResult
 from rapo.rsd.runner import evaluate
-from rapo_core.validate import whole_number
+from rapo_core.checks import UserError, whole_number
 
 KERNELS: dict[str, dict[str, Any]] = {
     "P0": {"deformation": "off"},
@@ -58,7 +58,7 @@ def demo_from_words(
     """`rapo demo`: see its help for the arguments."""
     from rich.console import Console
 
-    from rapo.paper.printed import print_curves, print_frame
+    from rapo.paper.terminal import print_curves, print_frame
 
     results, files = run_demo(nodes, graph_seed, episodes, seed, out, force=force)
     console = Console()
@@ -94,7 +94,7 @@ def run_demo(
 
     out = Path(out)
     if episodes < 2:
-        raise ValueError(f"episodes must be >= 2 to tell a spread, got {episodes}")
+        raise UserError(f"episodes must be >= 2 to tell a spread, got {episodes}")
     whole_number("seed", seed, 0)
     if out.exists() and not out.is_dir():
         raise FileExistsError(f"{out} is a file; choose another --out")

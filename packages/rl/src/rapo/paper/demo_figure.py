@@ -12,6 +12,7 @@ from rapo.cascade.setting import DECAY, PHASES, REPLAY
 from rapo.envs.render import SENSITIVE, node_size
 from rapo.rsd.plots import smoothed
 from rapo.rsd.result import RSDResult
+from rapo_core.checks import UserError
 
 COLOURS = {"P0": "#4D4D4D", "RAPO": "#0072B2", "off@rep": "#D55E00"}
 NAMES = {
@@ -46,7 +47,7 @@ def replay_figure(graph: Graph, results: dict[str, RSDResult]) -> tuple[Any, Any
 
 def _replay_activity(result: RSDResult) -> Any:
     if result.activity is None:
-        raise ValueError("the figure needs results of a graph environment, got one without")
+        raise UserError("the figure needs results of a graph environment, got one without")
     return result.activity[REPLAY]
 
 

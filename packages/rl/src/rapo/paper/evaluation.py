@@ -12,6 +12,7 @@ from rapo.agents.shield import Shield
 from rapo.agents.train_config import TrainConfig
 from rapo.rsd.result import RSDResult
 from rapo.rsd.runner import evaluate
+from rapo_core.checks import UserError
 
 
 def evaluate_checkpoint(
@@ -66,14 +67,14 @@ def run_of_graph(
     """
     content, config = load_run(path)
     if graph_hash is not None and graph_hash != config.network.hash:
-        raise ValueError(
+        raise UserError(
             f"{path} was trained on graph {config.network.hash}, got graph {graph_hash}; leave "
             "--nodes, --graph-seed and --graph out to evaluate it on its own"
         )
     for name, value in (expected or {}).items():
         if config.graph is not None or getattr(config, name) != value:
             trained = config.graph or f"{config.nodes} nodes, graph_seed {config.graph_seed}"
-            raise ValueError(
+            raise UserError(
                 f"{path} was trained on {trained}, got {name} {value}; leave --nodes, --graph-seed "
                 "and --graph out to evaluate it on its own"
             )
@@ -87,13 +88,13 @@ def shielded(
     bare = policy.policy if isinstance(policy, Shield) else policy
     if row.shield is None:
         if threshold is not None:
-            raise ValueError(f"{row.name} has no shield, got a threshold of {threshold}")
+            raise UserError(f"{row.name} has no shield, got a threshold of {threshold}")
         assert isinstance(bare, Agent)
         return bare
     if threshold is None and isinstance(policy, Shield) and row.name == config.method:
         return policy
     if threshold is None and row.shield == "matched":
-        raise ValueError(
+        raise UserError(
             f"{row.name} needs its tuned threshold: rapo train {row.name} --policy GE/checkpoint.pt"
             " --match RAPO/checkpoint.pt, or give --threshold"
         )

@@ -14,15 +14,16 @@ from typing import Any
 import numpy as np
 from scipy.sparse.csgraph import connected_components
 
-from rapo.cascade.exposure import exposure_point
-from rapo.cascade.fit import fit
 from rapo.cascade.graph import Graph
-from rapo.cascade.landmarks import stimuli_in_reach
-from rapo.cascade.load import read_graph
 from rapo.cascade.regions import make_regions
-from rapo.cascade.scale import size_up_to
 from rapo.cascade.setting import Setting
-from rapo.cascade.spread import spectral_radius, ungated_edges
+from rapo.graphs.exposure import exposure_point
+from rapo.graphs.fit import fit
+from rapo.graphs.landmarks import stimuli_in_reach
+from rapo.graphs.load import read_graph
+from rapo.graphs.scale import size_up_to
+from rapo.graphs.spread import spectral_radius, ungated_edges
+from rapo_core.checks import UserError
 
 Line = tuple[str, str]
 """A name and what is said of it."""
@@ -70,10 +71,10 @@ def graph_from_words(
     from rapo.paper.graph_figure import network_figure
 
     if words == ["show"] and not Path("show").exists():
-        raise ValueError("rapo graph show needs the FILE to show, such as net.npz")
+        raise UserError("rapo graph show needs the FILE to show, such as net.npz")
     show = words[0] == "show" and len(words) > 1
     if len(words) > 1 + show:
-        raise ValueError(f"one file at a time, got {words[show:]}; write rapo graph [show] FILE")
+        raise UserError(f"one file at a time, got {words[show:]}; write rapo graph [show] FILE")
     path = Path(words[show])
     _check_out(out, ".png" if show else ".npz", path, show=show, force=force)
     chosen = {name: value for name, value in options.items() if value is not None}
@@ -104,9 +105,9 @@ def _check_out(out: Path | None, suffix: str, path: Path, *, show: bool, force: 
         if show:
             return
         name = path.name.partition(".")[0] or "net"
-        raise ValueError(f"say where to save the graph, for instance --out {name}.npz")
+        raise UserError(f"say where to save the graph, for instance --out {name}.npz")
     if out.suffix != suffix:
-        raise ValueError(f"--out must end in {suffix} here, got {out.name!r}")
+        raise UserError(f"--out must end in {suffix} here, got {out.name!r}")
     if not out.parent.is_dir():
         raise FileNotFoundError(f"there is no folder {out.parent}; make it first")
     if out.exists() and not force:
@@ -131,7 +132,7 @@ def _worded(notes: Any) -> Iterator[None]:
         try:
             yield
         except ValueError as error:
-            raise ValueError(in_words(str(error))) from error
+            raise UserError(in_words(str(error))) from error
     for warning in caught:
         notes.print(f"rapo: {in_words(str(warning.message))}", highlight=False, soft_wrap=True)
 

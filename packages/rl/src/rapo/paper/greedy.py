@@ -10,6 +10,7 @@ import numpy.typing as npt
 from rapo.cascade.served import served_by_action
 from rapo.cascade.setting import ACTIONS
 from rapo.envs.vector import GraphDiffusionVectorEnv
+from rapo_core.checks import UserError
 
 Float = npt.NDArray[np.floating[Any]]
 
@@ -29,7 +30,7 @@ class GreedyPolicy:
     def watch(self, env: GraphDiffusionVectorEnv) -> None:
         """Look at the episodes of `env` from now on."""
         if env.engine.scope.kind != "full":
-            raise ValueError(
+            raise UserError(
                 f"greedy looks at a kernel that is deformed everywhere, got {env.engine.scope}"
             )
         self._env = env
@@ -45,5 +46,5 @@ class GreedyPolicy:
     def served(self) -> npt.NDArray[np.float64]:
         """(E, 3) expected served injections of every action, the stimulus taken as on."""
         if self._env is None:
-            raise ValueError("greedy watches no environment yet; call watch(env) first")
+            raise UserError("greedy watches no environment yet; call watch(env) first")
         return served_by_action(self._env.engine)

@@ -23,13 +23,14 @@ from rapo.paper.pieces import (
     series_rows,
     write_series,
 )
+from rapo_core.checks import UserError
 
 PACK = "packed.parquet"
 """Name of the file, in the folder of the pieces."""
 PACK_REMEDY = "take the file from where it was kept, or remove it and run again"
 
 
-class DamagedPackError(ValueError):
+class DamagedPackError(UserError):
     """A pack cannot be read."""
 
 
@@ -71,7 +72,7 @@ class Pack(Mapping[str, Any]):
         try:
             self._table, self._pieces = read_table(path)
             if tuple(self._table.column_names) != ("key", *SERIES):
-                raise ValueError(f"its columns are {', '.join(self._table.column_names)}")
+                raise UserError(f"its columns are {', '.join(self._table.column_names)}")
             self._places = _places(self._table)
         except (OSError, ValueError) as error:
             raise DamagedPackError(f"{path} is damaged ({error}); {PACK_REMEDY}") from error
@@ -101,7 +102,7 @@ def _places(table: Any) -> dict[tuple[str, str], tuple[int, int]]:
     for row, place in enumerate(zip(parts, keys, strict=True)):
         first, after = found.get(place, (row, row))
         if after != row:
-            raise ValueError(f"rows of {place[1]} do not stand together")
+            raise UserError(f"rows of {place[1]} do not stand together")
         found[place] = (first, row + 1)
     return found
 
@@ -156,7 +157,7 @@ def pack(root: Path) -> tuple[int, int]:
         else:
             contents[key] = content
     if not contents:
-        raise ValueError(
+        raise UserError(
             f"{folder} holds no piece of an evaluation; what rapo reproduce makes of the paper's "
             "studies can be packed, other results are few files"
         )
@@ -177,18 +178,18 @@ def _content_of(path: Path) -> dict[str, Any] | None:
         if not isinstance(content, dict) or "episodes" not in content:
             return None
         if content["key"] != path.stem:
-            raise ValueError(f"not a piece of {path.stem}")
+            raise UserError(f"not a piece of {path.stem}")
         lacking = [name for name in METRICS if name not in content["episodes"]]
         if lacking:
-            raise ValueError(f"no column {lacking[0]}")
+            raise UserError(f"no column {lacking[0]}")
         if len({len(series) for series in content["episodes"].values()}) != 1:
-            raise ValueError("columns of different lengths")
+            raise UserError("columns of different lengths")
         if path.suffix == ".json":  # its curves have more digits than those of today
             content["digits"] = dict.fromkeys(PARTS, max(PARTS.values()))
         for part in PARTS:
             list(_rows(content, part))
     except (OSError, ValueError, KeyError, TypeError, AttributeError, OverflowError) as error:
-        raise ValueError(f"{path} is damaged ({error}); remove it and run again") from error
+        raise UserError(f"{path} is damaged ({error}); remove it and run again") from error
     return content
 
 

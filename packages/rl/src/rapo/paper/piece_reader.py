@@ -15,6 +15,7 @@ from rapo.agents.methods import method_named
 from rapo.paper.piece_folder import PACK_REMEDY, DamagedPackError, existing, read_content
 from rapo.paper.pieces import METRICS, need_pyarrow
 from rapo.paper.tasks import Evaluate
+from rapo_core.checks import UserError
 
 
 @dataclass(frozen=True)
@@ -34,7 +35,7 @@ def read_piece(task: Evaluate, root: Path) -> Piece:
     """Read a piece; a missing or damaged one is named."""
     path = existing(task.piece(root))
     if not path.exists():
-        raise ValueError(f"{path} is missing; {_command(root)} makes it")
+        raise UserError(f"{path} is missing; {_command(root)} makes it")
     if path.suffix != ".json":
         need_pyarrow()  # its lack is no damage
     try:
@@ -43,13 +44,13 @@ def read_piece(task: Evaluate, root: Path) -> Piece:
         frame = pd.DataFrame(content["episodes"])
         curves = {name: np.array(values, float) for name, values in content["curves"].items()}
         if content.get("key") != task.key or len(frame) != task.episodes:
-            raise ValueError(f"not {task.episodes} episodes of {task.key}")
+            raise UserError(f"not {task.episodes} episodes of {task.key}")
     except DamagedPackError:
         raise
     except (OSError, ValueError, TypeError) as error:
         if path.stem == task.key:
-            raise ValueError(f"{path} is damaged ({error}); remove it and run again") from error
-        raise ValueError(f"{task.key} in {path} is damaged ({error}); {PACK_REMEDY}") from error
+            raise UserError(f"{path} is damaged ({error}); remove it and run again") from error
+        raise UserError(f"{task.key} in {path} is damaged ({error}); {PACK_REMEDY}") from error
     config = task.policy.config
     frame.insert(0, "method", task.name)
     frame.insert(1, "nodes", config.nodes)
@@ -70,10 +71,10 @@ def _command(root: Path) -> str:
 def _check(content: Any, task: Evaluate) -> None:
     """Refuse what tables would stumble over later, where nobody knows the file any more."""
     if not isinstance(content, dict):
-        raise ValueError("not an object")
+        raise UserError("not an object")
     for name in ("episodes", "curves"):
         if not isinstance(content.get(name), dict):
-            raise ValueError(f"{name} must be an object, got {content.get(name)!r:.40}")
+            raise UserError(f"{name} must be an object, got {content.get(name)!r:.40}")
     training, shield = (_object_or_none(content, name) for name in ("training", "shield"))
     _need_number("seconds", content.get("seconds"))
     if training.get("seconds") is not None:
@@ -86,7 +87,7 @@ def _check(content: Any, task: Evaluate) -> None:
                 _need_number(f"{name} of shield", shield.get(name))
     for name in columns:
         if not isinstance(content["episodes"].get(name), list):
-            raise ValueError(f"no column {name}")
+            raise UserError(f"no column {name}")
         for value in content["episodes"][name]:
             if value is not None:
                 _need_number(name, value)
@@ -96,10 +97,10 @@ def _object_or_none(content: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     """A part that may be absent or null; then empty."""
     value = content.get(name)
     if value is not None and not isinstance(value, dict):
-        raise ValueError(f"{name} must be an object or null, got {value!r:.40}")
+        raise UserError(f"{name} must be an object or null, got {value!r:.40}")
     return value or {}
 
 
 def _need_number(name: str, value: Any) -> None:
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise ValueError(f"{name} must be a number, got {value!r:.40}")
+        raise UserError(f"{name} must be a number, got {value!r:.40}")

@@ -17,6 +17,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from rapo_core.checks import UserError
+
 SUFFIXES = (".parquet", ".json")
 """Of a piece, the present one first."""
 PARTS = {"episodes": 6, "curves": 5}
@@ -34,7 +36,7 @@ def need_pyarrow() -> None:
     try:
         import pyarrow.parquet  # noqa: F401
     except ImportError as error:
-        raise ValueError(
+        raise UserError(
             f"pieces are Parquet files and need pyarrow; pip install 'rapo-rl[paper]' ({error})"
         ) from error
 
@@ -135,7 +137,7 @@ def read_table(path: Path) -> tuple[Any, dict[str, Any]]:
     except (pa.ArrowException, OSError, KeyError, TypeError) as error:
         if isinstance(error, FileNotFoundError):
             raise
-        raise ValueError(f"not a piece: {error}") from error
+        raise UserError(f"not a piece: {error}") from error
 
 
 def read_file(path: Path) -> Any:
@@ -152,7 +154,7 @@ def read_file(path: Path) -> Any:
         for row in table.to_pylist():
             content[row["part"]][row["name"]] = series_of(row, PARTS[row["part"]])
     except (KeyError, TypeError) as error:
-        raise ValueError(f"not a piece: {error}") from error
+        raise UserError(f"not a piece: {error}") from error
     return content
 
 
@@ -209,7 +211,7 @@ def read_rows(path: Path) -> dict[str, Any]:
             series[line["name"]] = line["values"] if line["whole"] is None else line["whole"]
         columns = [series[name] for name in order]
     except KeyError as error:
-        raise ValueError(f"not a piece: {error}") from error
+        raise UserError(f"not a piece: {error}") from error
     content["rows"] = [
         _nested(dict(zip(order, leaves, strict=True))) for leaves in zip(*columns, strict=True)
     ]

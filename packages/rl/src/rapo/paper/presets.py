@@ -12,6 +12,7 @@ from rapo.agents.train_config import TrainConfig
 from rapo.cascade.setting import Setting
 from rapo.paper.task import ADDED, without_additions
 from rapo.paper.tasks import Evaluate, Guard, Train
+from rapo_core.checks import UserError
 from rapo_core.params import FieldParams
 
 
@@ -125,7 +126,7 @@ class Preset:
             }
         )
         if found.params != FieldParams.from_dict(values["params"]):
-            raise ValueError(f"its params {values['params']} are not those of its setting")
+            raise UserError(f"its params {values['params']} are not those of its setting")
         return found
 
 
@@ -195,5 +196,5 @@ PRESETS = {preset.name: preset for preset in (SMOKE, QUICK, PAPER)}
 def preset_named(name: str) -> Preset:
     """A preset by its name."""
     if name not in PRESETS:
-        raise ValueError(f"preset must be one of {', '.join(PRESETS)}, got {name!r}")
+        raise UserError(f"preset must be one of {', '.join(PRESETS)}, got {name!r}")
     return PRESETS[name]

@@ -15,6 +15,7 @@ from rapo.paper.pool import THREADS
 from rapo.paper.schedule import News, run_one
 from rapo.paper.task import Task
 from rapo.paper.tasks import Evaluate
+from rapo_core.checks import UserError
 
 RETRIES = 20
 """Nodes or workers that a task may lose before it counts as failed."""
@@ -89,7 +90,7 @@ def ray_engine(jobs: int) -> Iterator[RayEngine]:
     try:
         import ray
     except ImportError:
-        raise ValueError("--engine ray needs Ray: pip install 'rapo-rl[ray]'") from None
+        raise UserError("--engine ray needs Ray: pip install 'rapo-rl[ray]'") from None
     mine = not ray.is_initialized()
     if mine:
         quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR}
@@ -98,7 +99,7 @@ def ray_engine(jobs: int) -> Iterator[RayEngine]:
             try:
                 ray.init(address=address, **quiet)
             except ConnectionError as error:
-                raise ValueError(f"no Ray cluster at RAY_ADDRESS={address}: {error}") from None
+                raise UserError(f"no Ray cluster at RAY_ADDRESS={address}: {error}") from None
         else:
             os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
             ray.init(num_cpus=jobs, include_dashboard=False, **quiet)

@@ -22,11 +22,12 @@ from rapo.paper.page import write_page
 from rapo.paper.piece_folder import PACK, pack
 from rapo.paper.pieces import need_pyarrow
 from rapo.paper.presets import Preset, preset_named
-from rapo.paper.printed import print_sections
 from rapo.paper.schedule import checked_slots, make_engine, needed, run_tasks
 from rapo.paper.studies.section import Section, Store
 from rapo.paper.task import Task
 from rapo.paper.tasks import Evaluate
+from rapo.paper.terminal import print_sections
+from rapo_core.checks import UserError
 from rapo_core.version import VERSION
 
 STUDIES = {
@@ -74,9 +75,9 @@ def chosen_studies(what: str) -> list[str]:
     words = [word.strip() for word in what.split(",")]
     for word in words:
         if word in ("all", "figures", "pack"):
-            raise ValueError(f"{word} stands alone, got {what!r}")
+            raise UserError(f"{word} stands alone, got {what!r}")
         if word not in STUDIES:
-            raise ValueError(
+            raise UserError(
                 f"no study is called {word!r}; known are {', '.join(STUDIES)}, figures, pack and "
                 "all"
             )
@@ -112,7 +113,7 @@ def reproduce(
         preset = replace(preset, setting=Setting.named(reading))
     slots = checked_slots(engine, jobs)
     if what == "figures" and not (out / "manifest.json").exists():
-        raise ValueError(_nothing_finished(preset, out))
+        raise UserError(_nothing_finished(preset, out))
     with locked(out):
         if what == "figures":
             preset = preset_of(out, preset)
@@ -144,7 +145,7 @@ def finished_studies(preset: Preset, out: Path, console: Console | None) -> list
     missing = {name: missing_pieces(name, preset, out) for name in STUDIES}
     # one that needs no pieces can be drawn anywhere, which says nothing of the folder
     if not any(study(name).plan(preset) and not keys for name, keys in missing.items()):
-        raise ValueError(_nothing_finished(preset, out))
+        raise UserError(_nothing_finished(preset, out))
     now = preset == preset_named(preset.name)
     for name, keys in missing.items():
         if keys and console is not None:
@@ -176,7 +177,7 @@ def preset_of(out: Path, preset: Preset) -> Preset:
     try:
         return Preset.from_dict(kept)
     except (KeyError, TypeError, ValueError) as error:
-        raise ValueError(f"{path} is damaged ({error}); choose another --out") from error
+        raise UserError(f"{path} is damaged ({error}); choose another --out") from error
 
 
 def refuse_another_config(out: Path, before: Mapping[str, Any], mine: Mapping[str, Any]) -> None:
@@ -184,7 +185,7 @@ def refuse_another_config(out: Path, before: Mapping[str, Any], mine: Mapping[st
     names = sorted(k for k in {*before, *mine} if before.get(k) != mine.get(k))
     if names:
         first = names[0]
-        raise ValueError(
+        raise UserError(
             f"{out} holds results of another config; they differ in {', '.join(names)} "
             f"(there {first} = {before.get(first)}, now {mine.get(first)}); choose another --out"
         )
@@ -234,11 +235,11 @@ def _manifest(path: Path) -> dict[str, Any]:
     try:
         content: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
         if not isinstance(content["config"], dict):
-            raise ValueError("config is not an object")
+            raise UserError("config is not an object")
         if not isinstance(content.get("also_made_with", []), list):
-            raise ValueError("also_made_with is not a list")
+            raise UserError("also_made_with is not a list")
     except (ValueError, KeyError, TypeError) as error:
-        raise ValueError(f"{path} is damaged ({error}); choose another --out") from error
+        raise UserError(f"{path} is damaged ({error}); choose another --out") from error
     return content
 
 
@@ -286,7 +287,7 @@ def run_goals(
         try:
             run_tasks(goals, out, place, watch=watch)
         except RuntimeError as error:  # told in words: which tasks, and why
-            raise ValueError(str(error)) from error
+            raise UserError(str(error)) from error
 
 
 def write_sections(sections: Sequence[Section], out: Path) -> None:
@@ -325,7 +326,7 @@ def reproduce_from_words(
 def pack_from_words(out: Path, console: Console) -> None:
     """`rapo reproduce pack`: the pieces of a folder of results in one file."""
     if not (out / "pieces").is_dir():
-        raise ValueError(f"{out} holds no pieces; give the folder of a run with --out")
+        raise UserError(f"{out} holds no pieces; give the folder of a run with --out")
     with locked(out):
         fresh, count = pack(out)
     done = f"packed {fresh} of them" if fresh else "nothing new to pack"

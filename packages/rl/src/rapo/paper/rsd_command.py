@@ -12,15 +12,16 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from rapo.cascade.generate import generate
 from rapo.cascade.graph import Graph
-from rapo.cascade.load import read_graph
 from rapo.cascade.setting import ACTIONS
 from rapo.envs.vector import GraphDiffusionVectorEnv
+from rapo.graphs.generate import generate
+from rapo.graphs.load import read_graph
 from rapo.paper.demo import scripted_policy
 from rapo.paper.graph_command import in_words
 from rapo.rsd.result import RSDResult
 from rapo.rsd.runner import evaluate
+from rapo_core.checks import UserError
 
 
 class ConstantPolicy:
@@ -71,21 +72,21 @@ def run_rsd(
         options: of `rapo.rsd.evaluate`.
     """
     if graph is not None and (nodes is not None or graph_seed is not None):
-        raise ValueError(f"give either --graph {graph} or --nodes and --graph-seed, not both")
+        raise UserError(f"give either --graph {graph} or --nodes and --graph-seed, not both")
     chosen = {name: value for name, value in made_of.items() if value is not None}
     if not policy.endswith(".pt"):
         for name, value in (("--method", method), ("--threshold", threshold)):
             if value is not None:
-                raise ValueError(f"{name} is for checkpoints (RUN/checkpoint.pt), got {policy!r}")
+                raise UserError(f"{name} is for checkpoints (RUN/checkpoint.pt), got {policy!r}")
         whole = _graph(nodes, graph_seed, graph)
         env = GraphDiffusionVectorEnv(1, graph=whole, **chosen)
         return evaluate(env, find_policy(policy), **options)
     try:
         from rapo.paper.evaluation import evaluate_checkpoint
     except ImportError as error:
-        raise ValueError(f"this needs torch; pip install 'rapo-rl[torch]' ({error})") from None
+        raise UserError(f"this needs torch; pip install 'rapo-rl[torch]' ({error})") from None
     if chosen:
-        raise ValueError(
+        raise UserError(
             f"a checkpoint brings its own {', '.join(made_of)}, got {chosen}; see --method for "
             "what else it can be evaluated as"
         )
@@ -111,7 +112,7 @@ def _read(graph: Path) -> Graph:
     try:
         return read_graph(graph)
     except ValueError as error:
-        raise ValueError(
+        raise UserError(
             f"{in_words(str(error))}; rapo graph {graph} --out net.npz takes such options, and "
             "--graph takes net.npz"
         ) from error
@@ -128,7 +129,7 @@ def find_policy(name: str) -> Any:
 
         return load_saved_model(name)
     if (Path(name) / "checkpoint.pt").exists():
-        raise ValueError(f"{name} is a run; its policy is {Path(name) / 'checkpoint.pt'}")
+        raise UserError(f"{name} is a run; its policy is {Path(name) / 'checkpoint.pt'}")
     module, colon, attribute = name.partition(":")
     if colon and module and attribute:
         if (here := os.getcwd()) not in sys.path:  # the console script does not look here
@@ -136,8 +137,8 @@ def find_policy(name: str) -> Any:
         try:
             return getattr(import_module(module), attribute)
         except (ImportError, AttributeError) as error:
-            raise ValueError(f"cannot load the policy {name}: {error}") from error
-    raise ValueError(
+            raise UserError(f"cannot load the policy {name}: {error}") from error
+    raise UserError(
         f"no policy is called {name!r}; choose {', '.join(ACTIONS)}, scripted, a checkpoint .pt, "
         "an SB3 .zip or package.module:name"
     )
@@ -164,6 +165,6 @@ def parse_horizons(text: str) -> tuple[int, int, int]:
     """Three whole numbers from `500,200,500`."""
     parts = text.split(",")
     if len(parts) != 3 or not all(part.strip().isdecimal() for part in parts):
-        raise ValueError(f"horizons must be three whole numbers such as 500,200,500, got {text!r}")
+        raise UserError(f"horizons must be three whole numbers such as 500,200,500, got {text!r}")
     exposure, decay, replay = (int(part) for part in parts)
     return exposure, decay, replay

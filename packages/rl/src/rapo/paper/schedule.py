@@ -16,7 +16,7 @@ from typing import Any, Protocol
 
 from rapo.paper.pool import channel, pool
 from rapo.paper.task import Task
-from rapo_core.validate import whole_number
+from rapo_core.checks import UserError, whole_number
 
 ENGINES = ("local", "ray")
 News = tuple[str, float]
@@ -173,7 +173,7 @@ def local_engine(jobs: int) -> Any:
 def checked_slots(engine: str, jobs: int | None) -> int:
     """Tasks at a time, one per core if `jobs` is None; an unknown engine is refused as well."""
     if engine not in ENGINES:
-        raise ValueError(f"engine must be {' or '.join(ENGINES)}, got {engine!r}")
+        raise UserError(f"engine must be {' or '.join(ENGINES)}, got {engine!r}")
     return whole_number("jobs", os.cpu_count() or 1 if jobs is None else jobs, 1)
 
 
@@ -185,4 +185,4 @@ def make_engine(name: str, jobs: int) -> AbstractContextManager[Engine]:
         from rapo.paper.ray_engine import ray_engine
 
         return ray_engine(jobs)
-    raise ValueError(f"engine must be local or ray, got {name!r}")
+    raise UserError(f"engine must be local or ray, got {name!r}")

@@ -15,12 +15,12 @@ import numpy.typing as npt
 
 from rapo.agents.methods import SLOW_DECAY
 from rapo.cascade import stats as row
+from rapo.cascade.draws import derive
 from rapo.cascade.engine import Cascade
-from rapo.cascade.generate import generate
-from rapo.cascade.rng import derive
 from rapo.cascade.served import greedy
 from rapo.cascade.setting import ACTIONS, AGGRESSIVE, EXPOSURE, REPLAY, Setting
 from rapo.envs.task import reward_of
+from rapo.graphs.generate import generate
 from rapo.rsd.frame import hops_from_seeds
 from rapo.rsd.metrics import auc_ratio, discounted, rag
 

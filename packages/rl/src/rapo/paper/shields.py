@@ -16,6 +16,7 @@ from rapo.agents.train import locked
 from rapo.agents.train_config import TrainConfig
 from rapo.paper.evaluation import evaluate_checkpoint
 from rapo.rsd.runner import evaluate
+from rapo_core.checks import UserError
 
 HELD_OUT = 1_000_000
 """Seed of the first episode that a threshold is tuned on; no table is made of these."""
@@ -57,9 +58,9 @@ def make_shield(
     out = Path(out)
     content, config = load_run(policy)
     if content["method"] != "GE":
-        raise ValueError(f"a shield guards the policy of GE, got one of {content['method']}")
+        raise UserError(f"a shield guards the policy of GE, got one of {content['method']}")
     if (out / "checkpoint.pt").exists():
-        raise ValueError(f"{out / 'checkpoint.pt'} exists; choose another --out")
+        raise UserError(f"{out / 'checkpoint.pt'} exists; choose another --out")
     shield: dict[str, Any] = {"reference": config.references()["sensitive_mass"]}
     if match is None:
         name = "Shield"
@@ -69,7 +70,7 @@ def make_shield(
     else:
         name = "Shield-UM"
         if threshold is not None:
-            raise ValueError(f"Shield-UM tunes its threshold, got --threshold {threshold}")
+            raise UserError(f"Shield-UM tunes its threshold, got --threshold {threshold}")
         curve = _tune(content, config, match, shield, episodes, report)
     with locked(out):
         if curve is not None:
@@ -94,14 +95,14 @@ def _tune(
     agent: Agent = agent_of(content)
     other, theirs = load_run(match)
     if other["method"] != "RAPO":
-        raise ValueError(f"Shield-UM matches the return of RAPO, got {other['method']}")
+        raise UserError(f"Shield-UM matches the return of RAPO, got {other['method']}")
     if other["graph_hash"] != content["graph_hash"]:
-        raise ValueError(
+        raise UserError(
             f"GE was trained on graph {content['graph_hash']}, RAPO on {other['graph_hash']}; "
             "match policies of one graph"
         )
     if (theirs.setting, theirs.params) != (config.setting, config.params):
-        raise ValueError(
+        raise UserError(
             "GE and RAPO were trained with other settings or field constants; their returns do "
             "not compare"
         )

@@ -11,6 +11,7 @@ from typing import Any, Protocol
 from rapo.cascade.setting import BEFORE
 from rapo.paper.piece_folder import existing
 from rapo.paper.pieces import read_rows
+from rapo_core.checks import UserError
 
 Tell = Callable[[float], None]
 """Called by a running task with the share that is done."""
@@ -74,9 +75,9 @@ class Alone:
             content = read_rows(path)
             count = len(content["rows"])
             if content["key"] != self.key or count == 0 or count != (rows or count):
-                raise ValueError(f"not a piece of {self.key}")
+                raise UserError(f"not a piece of {self.key}")
         except (OSError, ValueError, KeyError, TypeError) as error:
-            raise ValueError(f"{path} is damaged ({error}); remove it and run again") from error
+            raise UserError(f"{path} is damaged ({error}); remove it and run again") from error
         return content
 
 

@@ -24,7 +24,7 @@ from rapo.cascade.engine import Cascade
 from rapo.cascade.setting import ACTIONS
 from rapo.paper.evaluation import shielded
 from rapo.paper.greedy import GreedyPolicy
-from rapo.paper.noisy_reports import NoisyReportsEnv
+from rapo.paper.noisy_harm import NoisyReportsEnv
 from rapo.paper.piece_content import curves_of, episodes_of, shield_of, training_of
 from rapo.paper.piece_folder import existing
 from rapo.paper.pieces import write_piece
@@ -32,6 +32,7 @@ from rapo.paper.rsd_command import ConstantPolicy
 from rapo.paper.shields import make_shield
 from rapo.paper.task import Task, Tell, digest, without_additions
 from rapo.rsd.runner import evaluate
+from rapo_core.checks import UserError
 from rapo_core.version import VERSION
 
 
@@ -237,7 +238,7 @@ class Evaluate:
         row = method_named(self.method)
         if isinstance(self.policy, Constant | Greedy):
             if row.shield is not None or self.threshold is not None:
-                raise ValueError(f"no shield guards a constant action or greedy, got {self.spec}")
+                raise UserError(f"no shield guards a constant action or greedy, got {self.spec}")
             if isinstance(self.policy, Constant):
                 return ConstantPolicy(self.policy.action), self.policy.config, None
             return GreedyPolicy(), self.policy.config, None
@@ -257,10 +258,10 @@ def misattributed(engine: Cascade, share: float, seed: int) -> npt.NDArray[np.in
         seed: of the choice.
     """
     if not 0 <= share <= 1:
-        raise ValueError(f"the misattributed share must be in [0, 1], got {share}")
+        raise UserError(f"the misattributed share must be in [0, 1], got {share}")
     live = engine.live
     if len(live) < 2:
-        raise ValueError(f"a wrong live region needs two of them, got {live.tolist()}")
+        raise UserError(f"a wrong live region needs two of them, got {live.tolist()}")
     rng = np.random.default_rng([seed, 1])
     nodes = rng.permutation(np.flatnonzero(engine.graph.sensitive))
     own = np.searchsorted(live, engine.regions[nodes])

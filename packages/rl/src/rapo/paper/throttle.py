@@ -11,6 +11,7 @@ import numpy.typing as npt
 from rapo.cascade.graph import Graph
 from rapo.cascade.setting import EXPOSURE, PHASES, REPLAY
 from rapo.envs.vector import GraphDiffusionVectorEnv
+from rapo_core.checks import UserError
 
 Float = npt.NDArray[np.float64]
 
@@ -31,9 +32,9 @@ class Throttle:
 
     def __post_init__(self) -> None:
         if not 0 < self.beta < 1:
-            raise ValueError(f"beta must be in (0, 1), got {self.beta}")
+            raise UserError(f"beta must be in (0, 1), got {self.beta}")
         if not 0 <= self.levels[0] <= self.levels[1]:
-            raise ValueError(f"levels must be >= 0 and ascend, got {self.levels}")
+            raise UserError(f"levels must be >= 0 and ascend, got {self.levels}")
 
     def action(self, penalty: Float) -> npt.NDArray[np.int64]:
         """Actions (E,) under penalties (E,): aggressive, moderate or conservative."""

@@ -20,12 +20,12 @@ from rapo.agents.run_file import AnyConfig, Run
 from rapo.agents.tracking import checked_trackers
 from rapo.agents.train import train
 from rapo.agents.train_config import TrainConfig
-from rapo.cascade.fit import Fit
-from rapo.cascade.idle import IdleWarning
+from rapo.graphs.fit import Fit
+from rapo.graphs.idle import IdleWarning
 from rapo.paper.pool import as_they_end, channel, pool
 from rapo.paper.shields import make_shield
 from rapo.paper.train_words import graph_configs
-from rapo_core.validate import whole_number
+from rapo_core.checks import UserError, whole_number
 
 Numbers = dict[str, float]
 _WORDS = {
@@ -52,15 +52,15 @@ def train_from_words(
     before = None if base is None else base.config
     assert before is None or isinstance(before, TrainConfig)
     if method is None and before is None:
-        raise ValueError("give a method such as RAPO, or --config with the run.toml of a run")
+        raise UserError("give a method such as RAPO, or --config with the run.toml of a run")
     row = method_named(method or cast(TrainConfig, before).method)
     if row.shield is None and not (policy is None and match is None and threshold is None):
-        raise ValueError(f"--policy, --match and --threshold are for shields, got {row.name}")
+        raise UserError(f"--policy, --match and --threshold are for shields, got {row.name}")
     if policy is not None or match is not None:
         more = {"config": base, "resume": resume or None, "track": track, "jobs": jobs}
         idle = [_WORDS.get(k, f"--{k}") for k, v in {**options, **more}.items() if v]
         if idle:
-            raise ValueError(f"a shield takes these from --policy: leave out {', '.join(idle)}")
+            raise UserError(f"a shield takes these from --policy: leave out {', '.join(idle)}")
         _guard(console, row, policy, match, threshold, out)
         return
     configs = graph_configs(before, method, **options)
@@ -86,7 +86,7 @@ def refuse_taken(folders: Sequence[Path], resume: bool) -> list[Path]:
     """Refuse folders that hold a run, unless it is to go on; those that do."""
     taken = [folder for folder in folders if (folder / "config.json").exists()]
     if taken and not resume:
-        raise ValueError(f"{taken[0]} holds a run; go on with --resume, or choose another --out")
+        raise UserError(f"{taken[0]} holds a run; go on with --resume, or choose another --out")
     return taken
 
 
@@ -146,7 +146,7 @@ def _guard(
     """A shield around a GE that is trained already."""
     if policy is None or (match is None) != (row.shield == "fixed"):
         wanted = "--policy and --match" if row.shield == "matched" else "--policy alone"
-        raise ValueError(f"{row.name} takes {wanted}, got --policy {policy} and --match {match}")
+        raise UserError(f"{row.name} takes {wanted}, got --policy {policy} and --match {match}")
     folder = Path("runs") / row.name if out is None else out
     with console.status("tuning the threshold") as status:
         made = make_shield(

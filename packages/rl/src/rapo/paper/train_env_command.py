@@ -15,6 +15,7 @@ from rapo.agents.platform_config import PlatformConfig, is_platform
 from rapo.agents.run_file import Run, env_config, env_options
 from rapo.paper.train_command import refuse_taken, train_and_tell
 from rapo.paper.train_words import parse_count, parse_seeds, ppo_with_changes
+from rapo_core.checks import UserError
 
 
 def train_env_from_words(
@@ -68,7 +69,7 @@ def _config(
     before.pop("platform", None)
     values = {**before, **given}
     if "method" not in values:
-        raise ValueError("give a method such as SS, or --config with the run.toml of a run")
+        raise UserError("give a method such as SS, or --config with the run.toml of a run")
     platform = values.get("cost") is None and is_platform(values["env"])
     ppo = PPOConfig() if platform else PPOConfig.for_gymnasium()
     if base is not None:

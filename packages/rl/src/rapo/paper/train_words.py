@@ -10,11 +10,11 @@ from typing import Any, cast
 
 from rapo.agents.config import PPOConfig
 from rapo.agents.train_config import TrainConfig
-from rapo.cascade.fit import Fit, fit
-from rapo.cascade.fitted import fits
 from rapo.cascade.setting import Setting
+from rapo.graphs.fit import Fit, fit
+from rapo.graphs.fitted import fits
+from rapo_core.checks import UserError, whole_number
 from rapo_core.params import FieldParams
-from rapo_core.validate import whole_number
 
 
 def parse_count(name: str, text: str) -> int:
@@ -24,7 +24,7 @@ def parse_count(name: str, text: str) -> int:
         if value != int(value):
             raise ValueError
     except (ValueError, OverflowError):
-        raise ValueError(f"{name} must be a whole number such as 2e6, got {text!r}") from None
+        raise UserError(f"{name} must be a whole number such as 2e6, got {text!r}") from None
     return whole_number(name, int(value), 1, 10**15)
 
 
@@ -34,10 +34,10 @@ def parse_seeds(name: str, text: str) -> list[int]:
     for part in text.split(","):
         found = re.fullmatch(r"\s*(\d+)(?:-(\d+))?\s*", part)
         if found is None or (found[2] and int(found[2]) < int(found[1])):
-            raise ValueError(f"{name} must be seeds such as 3, 0,2,5 or 0-9, got {text!r}")
+            raise UserError(f"{name} must be seeds such as 3, 0,2,5 or 0-9, got {text!r}")
         seeds += range(int(found[1]), int(found[2] or found[1]) + 1)
     if len(set(seeds)) < len(seeds):
-        raise ValueError(f"{name} names a seed twice: {text!r}")
+        raise UserError(f"{name} names a seed twice: {text!r}")
     return seeds
 
 
@@ -53,7 +53,7 @@ def with_changes(config: TrainConfig, changes: Iterable[str]) -> TrainConfig:
             "params": config.params.to_dict(),
         }
         if not equals or part not in known or inner not in known[part]:
-            raise ValueError(
+            raise UserError(
                 f"--set needs NAME=VALUE with a name of {', '.join(known['ppo'])}, "
                 f"setting.<name> or params.<name>, got {change!r}"
             )
@@ -74,7 +74,7 @@ def ppo_with_changes(ppo: PPOConfig, changes: Iterable[str]) -> PPOConfig:
         name, equals, text = (part.strip() for part in change.partition("="))
         known, name = asdict(ppo), name.removeprefix("ppo.")
         if not equals or name not in known:
-            raise ValueError(
+            raise UserError(
                 f"--set needs NAME=VALUE with a name of {', '.join(known)}, got {change!r}"
             )
         ppo = PPOConfig(**{**known, name: _value(name, text, known[name])})
@@ -113,7 +113,7 @@ def _value(name: str, text: str, like: Any) -> Any:
         if isinstance(like, tuple):
             return tuple(type(like[0])(part) for part in text.split(","))
     except (ValueError, KeyError):
-        raise ValueError(f"{name} must be like {like!r}, got {text!r}") from None
+        raise UserError(f"{name} must be like {like!r}, got {text!r}") from None
     return text
 
 
@@ -138,7 +138,7 @@ def graph_configs(
     fitted anew, with the file's constants but tau.
     """
     if graph is not None and (nodes is not None or graph_seeds is not None):
-        raise ValueError(f"give either --graph {graph} or --nodes and --graph-seed, not both")
+        raise UserError(f"give either --graph {graph} or --nodes and --graph-seed, not both")
     given: dict[str, Any] = {
         "method": method, "nodes": nodes, "regions": regions,
         "graph": None if graph is None else str(graph.resolve()),
@@ -174,7 +174,7 @@ def _over(base: TrainConfig, given: dict[str, Any], graph_seeds: str | None) -> 
     if "nodes" in given:
         given["graph"] = None
     elif graph_seeds is not None and base.graph is not None:
-        raise ValueError(f"--graph-seed {graph_seeds} needs --nodes: the file has {base.graph}")
+        raise UserError(f"--graph-seed {graph_seeds} needs --nodes: the file has {base.graph}")
     if "setting" in given:
         given |= {"params": None, "fit": False}  # constants come with a reading
     return replace(base, **given)

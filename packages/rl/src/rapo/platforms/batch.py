@@ -9,8 +9,8 @@ import gymnasium
 import numpy as np
 import numpy.typing as npt
 
+from rapo.cascade.draws import ACTION
 from rapo.cascade.phased import PhasedEpisodes
-from rapo.cascade.rng import ACTION
 from rapo.cascade.setting import DECAY
 from rapo.platforms.hooks import PlatformHooks
 from rapo.platforms.kernel import draws_into
@@ -28,10 +28,10 @@ from rapo.platforms.proposal import (
     sealed,
 )
 from rapo.platforms.report import Step, report_of
+from rapo_core.checks import UserError, checked_state, truth, whole_number
 from rapo_core.deformation import Scope
 from rapo_core.fields import HARM_PER_NODE
 from rapo_core.params import FieldParams
-from rapo_core.validate import checked_state, truth, whole_number
 
 
 class BatchPlatform(PhasedEpisodes, PlatformHooks):
@@ -99,9 +99,9 @@ class BatchPlatform(PhasedEpisodes, PlatformHooks):
         self.actions = whole_number("actions", actions, 1)
         self.stimuli = whole_number("stimuli", stimuli, 1)
         if not 0 < saturation <= 1:
-            raise ValueError(f"saturation must be in (0, 1], got {saturation!r}")
+            raise UserError(f"saturation must be in (0, 1], got {saturation!r}")
         if (regions is None) == (scars is None):
-            raise ValueError(
+            raise UserError(
                 f"give regions (how many) or scars (a field), got {regions!r} and {scars!r}"
             )
         exposure, decay, replay = (whole_number("a horizon", h, 1) for h in horizons)
@@ -131,7 +131,7 @@ class BatchPlatform(PhasedEpisodes, PlatformHooks):
             if not isinstance(made, dict) or not all(
                 np.shape(array)[:1] == (self.episodes,) for array in made.values()
             ):
-                raise ValueError(
+                raise UserError(
                     f"rest({self.episodes}) must give arrays by name, the episode first, got "
                     f"{made!r}"
                 )
@@ -207,7 +207,7 @@ class BatchPlatform(PhasedEpisodes, PlatformHooks):
         """One step of every episode."""
         action = choices_of("action", actions, self.episodes, 0, self.actions - 1)
         if self._noted is None or not self.stimulus.all():
-            raise ValueError("call start() before step(): some episode is not begun yet")
+            raise UserError("call start() before step(): some episode is not begun yet")
         before = same_form(self.arrive(self.state), self.state, "arrive()")
         found = self.found(before, action)
         choice, stats = self.memory.choose(found, self._turn())

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from matplotlib.figure import Figure
 
 from rapo.cascade.setting import PHASES
-from rapo.envs.blit import Blit
+from rapo.envs.frame_cache import Blit
 from rapo.platforms.proposal import Array
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ import os
 import warnings
 from pathlib import Path
 
-from rapo_core.validate import one_of
+from rapo_core.checks import UserError, one_of
 
 SOURCES = ("auto", "real", "stand-in")
 STAND_IN = "stand-in"
@@ -36,7 +36,7 @@ def settled(source: str, platform: str, *files: str) -> str:
     if not absent:
         return "real"
     if source == "real":
-        raise ValueError(f"there is no {absent[0]}; set RAPO_DATA to the folder of the data sets")
+        raise UserError(f"there is no {absent[0]}; set RAPO_DATA to the folder of the data sets")
     warnings.warn(
         f"{absent[0]} is absent: {platform} runs on generated data (stand-in). Set RAPO_DATA to "
         "the folder of the data sets for the real ones.",

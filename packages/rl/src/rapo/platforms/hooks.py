@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from rapo.platforms.proposal import Array, Candidates, Harmed, State
+from rapo_core.checks import UserError
 
 
 class PlatformHooks(ABC):
@@ -60,7 +61,7 @@ class PlatformHooks(ABC):
 
         Regions (E, m, K), several of them (E, m, K, L) with -1 for pads, or points (E, m, K, d).
         """
-        raise ValueError(
+        raise UserError(
             f"{type(self).__name__}: candidates() tells no regions; give `where`, or write "
             "region_map"
         )

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from rapo.cascade.rng import draw, words_of
+from rapo.cascade.draws import draw, words_of
 from rapo_core.deformation import SUM_TOLERANCE
 from rapo_core.fields import psi_of
 from rapo_core.jit import inlined, lean_kernel

@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from rapo.platforms import kernel
 from rapo.platforms.proposal import NOBODY_KNOWS, Candidates, Harmed, flags, numbers, whole
+from rapo_core.checks import UserError
 from rapo_core.deformation import Scope
 from rapo_core.memory import HarmMemory
 from rapo_core.params import FieldParams
@@ -122,7 +123,7 @@ class RegionMemory:
         """Choices (E, m) and `stats` (STATS, E) of checked candidates."""
         where = whole("the regions of candidates", found.where, 3)
         if where.ndim != 4 or where.shape[:3] != found.P0.shape:
-            raise ValueError(
+            raise UserError(
                 f"candidates() must give regions of shape {found.P0.shape} or one more axis, got "
                 f"{np.shape(np.asarray(found.where))}"
             )
@@ -141,7 +142,7 @@ class RegionMemory:
         weight = numbers("harmed().weight", harmed.weight, shape, least=0)
         where = whole("the regions of harm", harmed.where, 2)
         if where.ndim != 3 or where.shape[:2] != shape:
-            raise ValueError(
+            raise UserError(
                 f"harmed() must give regions of shape {shape} or one more axis, got "
                 f"{np.shape(harmed.where)}"
             )
@@ -190,7 +191,7 @@ class PointMemory:
         scope: Scope,
     ) -> None:
         if scope.kind == "local":
-            raise ValueError("a local scope takes a share of regions, and a scar field has none")
+            raise UserError("a local scope takes a share of regions, and a scar field has none")
         self.params = FieldParams() if params is None else params
         self.field = make(params=self.params, batch=episodes, delay=delay)
 
@@ -199,7 +200,7 @@ class PointMemory:
         E, m, K = found.P0.shape
         points = np.asarray(found.where)
         if points.ndim != 4 or points.shape[:3] != (E, m, K) or points.dtype.kind != "f":
-            raise ValueError(
+            raise UserError(
                 f"candidates() must give points of shape {(E, m, K)} and one more axis, got "
                 f"{points.dtype} {points.shape}"
             )
@@ -221,7 +222,7 @@ class PointMemory:
         weight = numbers("harmed().weight", harmed.weight, shape, least=0)
         points = np.asarray(harmed.where)
         if points.ndim != 3 or points.shape[:2] != shape or points.dtype.kind != "f":
-            raise ValueError(
+            raise UserError(
                 f"harmed() must give points of shape {shape} and one more axis, got "
                 f"{points.dtype} {points.shape}"
             )
@@ -271,4 +272,4 @@ def _refuse(wrong: tuple[int, int, int], regions: int, P0: Array | None, where: 
     words = _WRONG[kind].format(
         law=law.tolist(), total=law.sum(), last=regions - 1, where=shown, psi=shown
     )
-    raise ValueError(f"walker {w} of episode {e}: {words}")
+    raise UserError(f"walker {w} of episode {e}: {words}")

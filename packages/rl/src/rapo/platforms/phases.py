@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from rapo.cascade.checks import check_values, phases_of
 from rapo.cascade.clock import (
     CLOCK,
     ENTRIES,
@@ -22,9 +23,8 @@ from rapo.cascade.clock import (
     enter_phases,
     schedule_of,
 )
-from rapo.cascade.given import check_values, phases_of
 from rapo.cascade.setting import DECAY, EXPOSURE, REPLAY
-from rapo_core.validate import truth
+from rapo_core.checks import UserError, truth
 
 Array = npt.NDArray[Any]
 Whole = npt.NDArray[np.int64]
@@ -149,5 +149,5 @@ def choices_of(name: str, given: npt.ArrayLike, count: int, first: int, last: in
     values = np.asarray(given)
     whole = values.dtype.kind in "iu" and values.shape in ((), (count,))
     if not whole or np.any((values < first) | (values > last)):
-        raise ValueError(f"{name} must be a whole number in {first}..{last}, got {given!r}")
+        raise UserError(f"{name} must be a whole number in {first}..{last}, got {given!r}")
     return np.broadcast_to(values, (count,)).astype(np.int64)

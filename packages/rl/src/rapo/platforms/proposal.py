@@ -8,7 +8,7 @@ import gymnasium
 import numpy as np
 import numpy.typing as npt
 
-from rapo_core.validate import whole_number
+from rapo_core.checks import UserError, whole_number
 
 Array = npt.NDArray[Any]
 State = dict[str, Array]
@@ -48,7 +48,7 @@ def whole(name: str, array: Any, dimensions: int) -> Array:
     """A contiguous array of regions with one more axis for several of them, if it lacks it."""
     given = np.asarray(array)
     if given.dtype.kind not in "iu":
-        raise ValueError(f"{name} must hold region numbers, got {given.dtype} {given.shape}")
+        raise UserError(f"{name} must hold region numbers, got {given.dtype} {given.shape}")
     if given.ndim == dimensions:
         given = given[..., None]
     kind = given.dtype if given.dtype in (np.int32, np.int64) else np.int64
@@ -59,7 +59,7 @@ def flags(name: str, array: Any, shape: tuple[int, ...]) -> Array:
     """A contiguous bool array of a shape."""
     given = np.asarray(array)
     if given.dtype != np.bool_ or given.shape != shape:
-        raise ValueError(f"{name} must be bool of shape {shape}, got {given.dtype} {given.shape}")
+        raise UserError(f"{name} must be bool of shape {shape}, got {given.dtype} {given.shape}")
     return np.ascontiguousarray(given)
 
 
@@ -68,12 +68,12 @@ def numbers(name: str, array: Any, shape: tuple[int, ...], *, least: float = -np
     given = np.asarray(array)
     if given.shape != shape or given.dtype.kind not in "fiub":
         got = f"{given.dtype} {given.shape}"
-        raise ValueError(f"{name} must be numbers of shape {shape}, got {got}")
+        raise UserError(f"{name} must be numbers of shape {shape}, got {got}")
     values = given.astype(np.float64)
     bad = ~(np.isfinite(values) & (values >= least))
     if bad.any():
         bound = "" if least == -np.inf else f" and >= {least:g}"
-        raise ValueError(f"{name} must be finite{bound}, got {values[bad].flat[0]}")
+        raise UserError(f"{name} must be finite{bound}, got {values[bad].flat[0]}")
     return values
 
 
@@ -81,12 +81,12 @@ def laws(P0: Any, episodes: int, walkers: int) -> Array:
     """`P0` as contiguous float64 (E, m, K); the kernel looks at its rows."""
     given = np.asarray(P0)
     if given.ndim != 3 or given.shape[:2] != (episodes, walkers) or given.dtype.kind != "f":
-        raise ValueError(
+        raise UserError(
             f"candidates() must give P0 as floats of shape ({episodes}, {walkers}, K), got "
             f"{given.dtype} {given.shape}"
         )
     if given.shape[2] == 0:
-        raise ValueError("candidates() gave no candidate to anyone: K is 0")
+        raise UserError("candidates() gave no candidate to anyone: K is 0")
     return np.ascontiguousarray(given, np.float64)
 
 
@@ -97,7 +97,7 @@ def same_form(state: Any, like: State, what: str) -> State:
     """
     if not isinstance(state, dict) or set(state) != set(like):
         got = sorted(state) if isinstance(state, dict) else type(state).__name__
-        raise ValueError(f"{what} must give a state with {sorted(like)}, got {got}")
+        raise UserError(f"{what} must give a state with {sorted(like)}, got {got}")
     taken = {}
     for name, mine in like.items():
         if state[name] is mine:  # passed on, and looked at before
@@ -105,12 +105,12 @@ def same_form(state: Any, like: State, what: str) -> State:
             continue
         array = np.asarray(state[name])
         if array.shape != mine.shape or not np.can_cast(array.dtype, mine.dtype, "same_kind"):
-            raise ValueError(
+            raise UserError(
                 f"{what} must give {name} as {mine.dtype} {mine.shape}, got {array.dtype} "
                 f"{array.shape}"
             )
         if array.dtype.kind == "f" and not np.isfinite(array).all():
-            raise ValueError(f"{what} gave a {name} that is not finite")
+            raise UserError(f"{what} gave a {name} that is not finite")
         taken[name] = sealed(array.astype(mine.dtype, copy=False))
     return taken
 
@@ -126,7 +126,7 @@ def box_of(observed: int | gymnasium.spaces.Box) -> gymnasium.spaces.Box:
     """The space of `x`, from its size or itself."""
     if isinstance(observed, gymnasium.spaces.Box):
         if observed.dtype != np.float32 or len(observed.shape) != 1:
-            raise ValueError(f"observed must be a flat Box of float32, got {observed}")
+            raise UserError(f"observed must be a flat Box of float32, got {observed}")
         return observed
     size = whole_number("observed", observed, 1)
     return gymnasium.spaces.Box(-np.inf, np.inf, (size,), np.float32)

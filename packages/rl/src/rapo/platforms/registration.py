@@ -6,6 +6,8 @@ from typing import Any
 
 from gymnasium.envs.registration import register, registry
 
+from rapo_core.checks import UserError
+
 PLATFORMS: dict[str, str] = {
     "rapo/Feed-v0": "rapo.platforms.feed:Feed",
     "rapo/Routing-v0": "rapo.platforms.routing:Routing",
@@ -29,7 +31,7 @@ def register_platform(name: str, platform: str, **options: Any) -> None:
     made = {"platform": platform, **options}
     if name in registry:
         if registry[name].kwargs != made:
-            raise ValueError(f"{name} is registered already, with {registry[name].kwargs}")
+            raise UserError(f"{name} is registered already, with {registry[name].kwargs}")
         return
     register(
         id=name,

@@ -13,6 +13,8 @@ from importlib.resources import files
 from math import inf, isfinite
 from typing import Annotated, Any, Literal, Self, get_args, get_origin, get_type_hints
 
+from rapo_core.checks import UserError
+
 
 @dataclass(frozen=True)
 class Within:
@@ -68,7 +70,7 @@ class FrozenSetting:
             object.__setattr__(self, name, value)
             wanted = _wanted(value, kind)
             if wanted:
-                raise ValueError(f"{name} must be {wanted}, got {value!r}")
+                raise UserError(f"{name} must be {wanted}, got {value!r}")
         self.check()
 
     def check(self) -> None:
@@ -79,12 +81,12 @@ class FrozenSetting:
         """The frozen setting, with some values changed; an unknown name is an error."""
         if changes is not None and not isinstance(changes, Mapping):
             if not isinstance(changes, cls):
-                raise ValueError(f"setting must be values by name, got {changes!r}")
+                raise UserError(f"setting must be values by name, got {changes!r}")
             return changes
         known = [f.name for f in fields(cls)]
         unknown = sorted(set(changes or {}) - set(known))
         if unknown:
-            raise ValueError(f"unknown values {unknown} of the setting; known are {known}")
+            raise UserError(f"unknown values {unknown} of the setting; known are {known}")
         return cls(**{**_frozen(cls.__module__), **(changes or {})})
 
 

@@ -7,10 +7,11 @@ from typing import Any
 from gymnasium.vector import AutoresetMode
 
 from rapo.envs.episodes import Info
-from rapo.envs.one import OneEpisodeEnv
+from rapo.envs.single_base import OneEpisodeEnv
 from rapo.platforms.episode_memory import EpisodeMemory
 from rapo.platforms.memory import RegionMemory
 from rapo.platforms.vector import MakePlatform, PlatformVectorEnv
+from rapo_core.checks import UserError
 
 
 class PlatformEnv(OneEpisodeEnv):
@@ -28,7 +29,7 @@ class PlatformEnv(OneEpisodeEnv):
         self, *, platform: MakePlatform | str, render_mode: str | None = None, **options: Any
     ) -> None:
         if "num_envs" in options or "autoreset_mode" in options:
-            raise ValueError("a single environment has no num_envs and no autoreset_mode")
+            raise UserError("a single environment has no num_envs and no autoreset_mode")
         self._show(
             PlatformVectorEnv(
                 1,

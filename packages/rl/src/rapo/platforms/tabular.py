@@ -9,8 +9,9 @@ import gymnasium
 import numpy as np
 import numpy.typing as npt
 
-from rapo.cascade.rng import derive, uniform
+from rapo.cascade.draws import derive, uniform
 from rapo.platforms.walkers import Array, CandidateReplayEnv, mask_of
+from rapo_core.checks import UserError
 from rapo_core.deformation import SUM_TOLERANCE
 
 Table = Mapping[int, Mapping[int, Sequence[tuple[float, int, float, bool]]]]
@@ -71,7 +72,7 @@ class TabularReplayEnv(CandidateReplayEnv):
         if starts.ndim == 0:
             starts = self._drawn_starts(starts[()], flags, stimulus_seed)
         if starts.ndim != 2 or starts.shape[1] != states:
-            raise ValueError(f"stimuli must be (stimuli, {states}) start laws, got {starts.shape}")
+            raise UserError(f"stimuli must be (stimuli, {states}) start laws, got {starts.shape}")
         super().__init__(actions=actions, harmful=flags, starts=starts, **options)
 
     def candidates(self, state: Any, action: int) -> tuple[Array, Array]:
@@ -104,7 +105,7 @@ class TabularReplayEnv(CandidateReplayEnv):
     def _drawn_starts(self, count: Any, harmful: Array, seed: int) -> Array:
         """Start laws (count, states) around random states; a function of the seed alone."""
         if count.dtype.kind not in "iu" or count < 1:
-            raise ValueError(f"stimuli must be a whole number >= 1 or start laws, got {count!r}")
+            raise UserError(f"stimuli must be a whole number >= 1 or start laws, got {count!r}")
         states = harmful.size
         leads = np.zeros((states, states), np.bool_)  # some action may lead from s to s'
         rows = np.broadcast_to(np.arange(states)[None, :, None], self._next.shape)
@@ -114,7 +115,7 @@ class TabularReplayEnv(CandidateReplayEnv):
         terminal[self._next[self._ends & (self._p0 > 0)]] = True
         usable = np.isfinite(_hops(leads, np.asarray(initial) > 0)) & ~terminal & ~harmful
         if not usable.any():
-            raise ValueError("no state is safe and reachable to start from; give `stimuli`")
+            raise UserError("no state is safe and reachable to start from; give `stimuli`")
         from_ = np.flatnonzero(usable)
         either_way = leads | leads.T
         laws = np.zeros((int(count), states))
@@ -141,17 +142,17 @@ def read_table(env: gymnasium.Env[Any, Any]) -> tuple[Array, Array, Array, Array
     """
     table: Table | None = getattr(env.unwrapped, "P", None)
     if table is None:
-        raise ValueError(f"{env} has no transition table: `env.unwrapped.P` is missing")
+        raise UserError(f"{env} has no transition table: `env.unwrapped.P` is missing")
     states, actions = len(table), len(next(iter(table.values())))
     merged = {}
     for s, a in np.ndindex(states, actions):
         try:
             merged[a, s] = _merged(table[s][a], states)
         except (KeyError, TypeError, ValueError) as error:
-            raise ValueError(f"P[{s}][{a}] of {env} is no row of a table: {error}") from None
+            raise UserError(f"P[{s}][{a}] of {env} is no row of a table: {error}") from None
     width = max(len(row) for row in merged.values())
     if width < 2:
-        raise ValueError(
+        raise UserError(
             f"{env} is deterministic: no state and action have two next states, so there is "
             "nothing to deform; make it stochastic (is_slippery=True, is_rainy=True)"
         )
@@ -172,16 +173,16 @@ def _merged(
     merged: dict[int, tuple[float, float, bool]] = {}
     for p, state, reward, end in row:
         if not p >= 0 or not 0 <= state < states:
-            raise ValueError(f"probability {p} of next state {state}")
+            raise UserError(f"probability {p} of next state {state}")
         if p == 0:
             continue
         sum_p, weighted, ended = merged.get(int(state), (0.0, 0.0, bool(end)))
         if ended != bool(end):
-            raise ValueError(f"next state {state} both terminated and not")
+            raise UserError(f"next state {state} both terminated and not")
         merged[int(state)] = (sum_p + float(p), weighted + float(p) * float(reward), ended)
     total = sum(p for p, _, _ in merged.values())
     if abs(total - 1) > SUM_TOLERANCE:
-        raise ValueError(f"probabilities sum to {total}")
+        raise UserError(f"probabilities sum to {total}")
     return merged
 
 
@@ -190,7 +191,7 @@ def _beside_holes(env: gymnasium.Env[Any, Any], next_: Array, p0: Array) -> Arra
     letters = getattr(env.unwrapped, "desc", None)
     holes = None if letters is None else np.asarray(letters).ravel() == b"H"
     if holes is None or holes.size != next_.shape[1] or not holes.any():
-        raise ValueError(f"{env} has no holes to tell which states are harmful; give `harmful`")
+        raise UserError(f"{env} has no holes to tell which states are harmful; give `harmful`")
     return np.asarray((holes[next_] & (p0 > 0)).any(axis=(0, 2)) & ~holes)
 
 

@@ -16,7 +16,7 @@ from rapo.envs.episodes import EpisodesVectorEnv, Info, Obs
 from rapo.envs.field_summary import SUMMARY, field_summary
 from rapo.platforms.batch import BatchPlatform
 from rapo.platforms.report import RATIOS
-from rapo_core.validate import one_of, whole_number
+from rapo_core.checks import UserError, one_of, whole_number
 
 MakePlatform = Callable[..., BatchPlatform]
 
@@ -74,7 +74,7 @@ class PlatformVectorEnv(EpisodesVectorEnv):
             num_envs, scheduled=schedule == "rsd", **shared, **options
         )
         if not isinstance(self.engine, BatchPlatform):
-            raise ValueError(f"platform must make a BatchPlatform, got {self.engine!r}")
+            raise UserError(f"platform must make a BatchPlatform, got {self.engine!r}")
         self.observe, self.render_mode = observe, render_mode
         self.options: dict[str, Any] = {
             "platform": platform, "observe": observe, "schedule": schedule,
@@ -92,7 +92,7 @@ class PlatformVectorEnv(EpisodesVectorEnv):
         if type(self.engine).frame is BatchPlatform.frame:
             self.metadata = {**self.metadata, "render_modes": []}
             if render_mode is not None:
-                raise ValueError(f"{type(self.engine).__name__} has no frame() to render")
+                raise UserError(f"{type(self.engine).__name__} has no frame() to render")
 
     def __repr__(self) -> str:
         kind = f"{self.num_envs} x {type(self.engine).__name__}, {self.engine.walkers} walkers"
@@ -171,7 +171,7 @@ class PlatformVectorEnv(EpisodesVectorEnv):
         if self.observe == "x":
             return 0
         if self.engine.G is None:
-            raise ValueError(
+            raise UserError(
                 f"observe={self.observe!r} shows the fields of regions; a scar field has none"
             )
         if self.observe == "xsummary":
@@ -185,11 +185,11 @@ def platform_of(platform: MakePlatform | str) -> MakePlatform:
         return platform
     module, colon, name = str(platform).partition(":")
     if not (colon and module and name):
-        raise ValueError(
+        raise UserError(
             f"platform must be a BatchPlatform class or 'package.module:Class', got {platform!r}"
         )
     try:
         found: MakePlatform = getattr(import_module(module), name)
     except (ImportError, AttributeError) as error:
-        raise ValueError(f"cannot load the platform {platform}: {error}") from error
+        raise UserError(f"cannot load the platform {platform}: {error}") from error
     return found

@@ -13,9 +13,9 @@ import numpy.typing as npt
 from rapo.platforms.single import PlatformEnv
 from rapo.platforms.vector import PlatformVectorEnv
 from rapo.platforms.walker_platform import BLOCKS, NOWHERE, WalkerPlatform
+from rapo_core.checks import UserError, checked_state, whole_number
 from rapo_core.deformation import Scope, reweight, within_scope
 from rapo_core.params import FieldParams
-from rapo_core.validate import checked_state, whole_number
 
 Array = npt.NDArray[Any]
 Obs = npt.NDArray[np.float32]
@@ -100,9 +100,9 @@ class CandidateReplayEnv(PlatformEnv, ABC):
         self.horizon = whole_number("horizon", horizon, 1)
         if not (0 < saturation <= 1 and 0 <= leave <= 1):
             got = f"saturation={saturation}, leave={leave}"
-            raise ValueError(f"saturation must be in (0, 1] and leave in [0, 1], got {got}")
+            raise UserError(f"saturation must be in (0, 1] and leave in [0, 1], got {got}")
         if observe not in ("x", "xGH"):
-            raise ValueError(f"observe must be 'x' or 'xGH', got {observe!r}")
+            raise UserError(f"observe must be 'x' or 'xGH', got {observe!r}")
         self.starts = _laws(starts)
         self.places = self.starts.shape[1]
         self.harmful = mask_of(harmful, self.places)
@@ -110,7 +110,7 @@ class CandidateReplayEnv(PlatformEnv, ABC):
         self.observe, self.leave = observe, float(leave)
         like = np.asarray(self.begin(1, int(self.starts[0].argmax())))
         if like.dtype.kind not in "iufb":
-            raise ValueError(f"a state must be a number or an array of numbers, got {like!r}")
+            raise UserError(f"a state must be a number or an array of numbers, got {like!r}")
         self.like = like
         high = np.ones(3 + min(BLOCKS, self.places), np.float32)
         high[2] = np.inf  # the clock may run past `horizon`
@@ -161,7 +161,7 @@ class CandidateReplayEnv(PlatformEnv, ABC):
         taken = checked_state(state, self.snapshot())
         at = taken["at"]
         if at.min() < NOWHERE or at.max() >= self.places:
-            raise ValueError(f"at must be in -1..{self.places - 1}, got {at.min()}..{at.max()}")
+            raise UserError(f"at must be in -1..{self.places - 1}, got {at.min()}..{at.max()}")
         like = self.vector.snapshot()
         whole = {name: taken[_name(name)].reshape(array.shape) for name, array in like.items()}
         return np.asarray(self.vector.restore(whole)[0][0])
@@ -182,7 +182,7 @@ class CandidateReplayEnv(PlatformEnv, ABC):
             ids, law = (np.asarray(part) for part in self.candidates(state, action))
             fits = ids.ndim == 1 and ids.size and ids.shape == law.shape and ids.dtype.kind in "iu"
             if not fits or ids.min() < 0 or ids.max() >= self.places:
-                raise ValueError(
+                raise UserError(
                     f"candidates({state}, {action}) must give k >= 1 places 0..{self.places - 1} "
                     f"and k probabilities, got {ids} and {law}"
                 )
@@ -198,7 +198,7 @@ class CandidateReplayEnv(PlatformEnv, ABC):
         outcomes = [self.transition(state, action, place) for state, place in pairs]
         moved = np.array([state for state, _, _ in outcomes])
         if moved.shape != states.shape or not np.can_cast(moved.dtype, states.dtype, "same_kind"):
-            raise ValueError(f"transition turned a state like {states[0]!r} into {moved[0]!r}")
+            raise UserError(f"transition turned a state like {states[0]!r} into {moved[0]!r}")
         rewards = np.array([reward for _, reward, _ in outcomes], np.float64)
         return moved, rewards, np.array([finished for _, _, finished in outcomes], np.bool_)
 
@@ -238,24 +238,24 @@ def mask_of(harmful: npt.ArrayLike, places: int) -> npt.NDArray[np.bool_]:
     given = np.asarray(harmful)
     mask = given.dtype == np.bool_ and given.shape == (places,)
     if not mask and (given.dtype.kind not in "iu" or ((given < 0) | (given >= places)).any()):
-        raise ValueError(f"harmful must name places 0..{places - 1} or be a mask, got {harmful!r}")
+        raise UserError(f"harmful must name places 0..{places - 1} or be a mask, got {harmful!r}")
     flags = given.copy() if mask else np.isin(np.arange(places), given)
     if flags.all() or not flags.any():
-        raise ValueError(f"harmful must name some of {places} places, got {int(flags.sum())}")
+        raise UserError(f"harmful must name some of {places} places, got {int(flags.sum())}")
     return flags
 
 
 def _laws(starts: npt.ArrayLike) -> npt.NDArray[np.float64]:
     laws = np.array(starts, np.float64)
     if laws.ndim != 2 or not laws.size:
-        raise ValueError(f"starts must have shape (stimuli, places), got {laws.shape}")
+        raise UserError(f"starts must have shape (stimuli, places), got {laws.shape}")
     if not np.all(laws >= 0) or not np.allclose(laws.sum(axis=1), 1, rtol=0, atol=1e-6):
-        raise ValueError(f"each start law must be >= 0 and sum to 1, got sums {laws.sum(axis=1)}")
+        raise UserError(f"each start law must be >= 0 and sum to 1, got sums {laws.sum(axis=1)}")
     return laws
 
 
 def _regions(regions: npt.ArrayLike | None, places: int) -> npt.NDArray[np.int64]:
     given = np.arange(places) if regions is None else np.asarray(regions)
     if given.shape != (places,) or given.dtype.kind not in "iu" or given.min() < 0:
-        raise ValueError(f"regions must name a region >= 0 for {places} places, got {regions!r}")
+        raise UserError(f"regions must name a region >= 0 for {places} places, got {regions!r}")
     return given.astype(np.int64)

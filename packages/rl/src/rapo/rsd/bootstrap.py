@@ -12,6 +12,7 @@ from scipy import stats
 
 from rapo.rsd.metrics import EPSILON, ratio_of
 from rapo.rsd.statistics import ROUNDING, Float, check_level, defined, pairs, std_of
+from rapo_core.checks import UserError
 
 FEWEST = 8
 """Below this many pairs `ratio_bootstrap` takes Student's t alone."""
@@ -62,7 +63,7 @@ def bootstrap_interval(
     for drawn in drawn_blocks:
         block = np.asarray(statistic(kept[drawn], axis=-1), float)
         if block.shape != drawn.shape[:1]:
-            raise ValueError(
+            raise UserError(
                 f"statistic must reduce {drawn.shape} to {drawn.shape[:1]} over axis=-1, "
                 f"got shape {block.shape}"
             )
@@ -180,7 +181,7 @@ def _resamples(
     """Blocks of index rows (k, n), `resamples` rows in all, few enough at once for the memory."""
     generator = _generator(rng)
     if resamples < 1:
-        raise ValueError(f"resamples must be at least 1, got {resamples!r}")
+        raise UserError(f"resamples must be at least 1, got {resamples!r}")
     rows = max(BLOCK // max(n, 1), 1)
     return (
         generator.integers(n, size=(min(rows, resamples - start), n))
@@ -194,4 +195,4 @@ def _generator(rng: object) -> np.random.Generator:
         return rng
     if isinstance(rng, (int, np.integer)) and rng >= 0:
         return np.random.default_rng(int(rng))
-    raise ValueError(f"rng must be a seed (int >= 0) or a numpy.random.Generator, got {rng!r}")
+    raise UserError(f"rng must be a seed (int >= 0) or a numpy.random.Generator, got {rng!r}")

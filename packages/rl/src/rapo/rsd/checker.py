@@ -13,7 +13,7 @@ from rapo.rsd.policy import as_actor
 from rapo.rsd.protocol import OPTIONAL, protocol_layer
 from rapo.rsd.restart import RESTART, restart_problem
 from rapo.rsd.trial import Array, Step, Trial, differs, equal, first_difference
-from rapo_core.validate import whole_number
+from rapo_core.checks import whole_number
 
 
 @dataclass

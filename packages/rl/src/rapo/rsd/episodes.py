@@ -9,11 +9,12 @@ import gymnasium
 import numpy as np
 import numpy.typing as npt
 
-from rapo.cascade.rng import derive
+from rapo.cascade.draws import derive
 from rapo.cascade.setting import DECAY, EXPOSURE, REPLAY
 from rapo.rsd.policy import Actor, Watcher
 from rapo.rsd.result import TRACES
 from rapo.rsd.stage import Stage
+from rapo_core.checks import UserError
 
 Array = npt.NDArray[Any]
 Tick = Callable[[int], object]
@@ -169,7 +170,7 @@ def _act(
     except (TypeError, RuntimeError, IndexError) as error:
         if not first:
             raise
-        raise ValueError(
+        raise UserError(
             f"the policy failed on its first observations, of shape {x.shape}: {error}"
         ) from error
     _check_actions(actions, len(x), space)
@@ -181,12 +182,12 @@ def _check_actions(actions: Array, episodes: int, space: gymnasium.Space[Any]) -
     if not isinstance(space, gymnasium.spaces.Discrete):
         for action in actions:
             if not space.contains(action):
-                raise ValueError(f"the policy must return actions in {space}, got {action!r}")
+                raise UserError(f"the policy must return actions in {space}, got {action!r}")
         return
     last = space.start + space.n - 1
     fits = actions.shape == (episodes,) and actions.dtype.kind in "iub"
     if not fits or actions.min() < space.start or actions.max() > last:
-        raise ValueError(
+        raise UserError(
             f"the policy must return actions {space.start}..{last}, one per observation, got "
             f"{actions.dtype} {actions.shape}: {actions.ravel()[:5].tolist()}"
         )

@@ -11,11 +11,12 @@ import numpy.typing as npt
 import pandas as pd
 from scipy.sparse.csgraph import dijkstra
 
-from rapo.cascade.fit import WINDOW
 from rapo.cascade.graph import Graph
 from rapo.cascade.setting import DECAY, EXPOSURE, REPLAY
+from rapo.graphs.fit import WINDOW
 from rapo.rsd.metrics import auc_ratio, discounted, rag, ratio_of
 from rapo.rsd.result import TRACES, RSDResult
+from rapo_core.checks import UserError
 
 Array = npt.NDArray[Any]
 Float = npt.NDArray[np.floating[Any]]
@@ -97,7 +98,7 @@ def against(result: RSDResult, nominal: RSDResult) -> RSDResult:
     mine, its = result.frame, nominal.frame
     same = [mine[name].equals(its[name]) for name in ("seed", "stimulus")]
     if not all(same) or not np.array_equal(result.phase, nominal.phase):
-        raise ValueError(
+        raise UserError(
             "the twin must have the episodes of the result, got seeds "
             f"{its['seed'].tolist()[:5]} and {len(nominal.phase)} steps in place of "
             f"{mine['seed'].tolist()[:5]} and {len(result.phase)}"

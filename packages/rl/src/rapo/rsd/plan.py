@@ -14,6 +14,7 @@ from rapo.cascade.setting import Setting
 from rapo.envs.protocol_stage import ProtocolStage
 from rapo.rsd.protocol import protocol_layer
 from rapo.rsd.stage import Stage, chooses_stage
+from rapo_core.checks import UserError
 
 
 @dataclass(frozen=True)
@@ -51,7 +52,7 @@ class Place:
         """Refuse options for which the deformation has to be switched off where it cannot be."""
         if options and not (self.chooses or hasattr(self.base, "set_deformation")):
             kind = type(self.base).__name__
-            raise ValueError(f"{options[0]} needs {kind}.set_deformation(on), see ReplayEnv")
+            raise UserError(f"{options[0]} needs {kind}.set_deformation(on), see ReplayEnv")
 
     def describe(self, graph: Any) -> dict[str, Any]:
         """What the environment is made of; `graph` is that of its stages."""
@@ -101,7 +102,7 @@ class Place:
                 deformed=deformed,
             )
             if not 1 <= stage.episodes <= episodes - done:
-                raise ValueError(
+                raise UserError(
                     f"{type(self.base).__name__}.stage() was asked for up to {episodes - done} "
                     f"episodes and gave {stage.episodes}"
                 )

@@ -11,6 +11,7 @@ import numpy.typing as npt
 from rapo.cascade.setting import DECAY, EXPOSURE, PHASES, REPLAY
 from rapo.envs.render import ACTIVE, QUIET, SCAR, draw_graph, node_size
 from rapo.rsd.result import RSDResult
+from rapo_core.checks import UserError
 
 Float = npt.NDArray[np.floating[Any]]
 Results = RSDResult | Mapping[str, RSDResult]
@@ -97,7 +98,7 @@ def plot_cascade(result: RSDResult, steps: Iterable[int] | None = None) -> tuple
         ValueError: the environment has no graph, or a step lies outside the schedule.
     """
     if result.graph is None or result.cascade is None:
-        raise ValueError(
+        raise UserError(
             "the result has no graph and cascade to draw: its environment is not a graph; "
             "plot_reach works on every environment"
         )
@@ -105,7 +106,7 @@ def plot_cascade(result: RSDResult, steps: Iterable[int] | None = None) -> tuple
     chosen = _default_steps(result.phase) if steps is None else [int(step) for step in steps]
     outside = [step for step in chosen if not -total <= step < total]
     if outside or not chosen:
-        raise ValueError(f"steps must be some of 0..{total - 1}, got {outside or chosen}")
+        raise UserError(f"steps must be some of 0..{total - 1}, got {outside or chosen}")
     columns = min(_COLUMNS, len(chosen)) if steps is not None else len(chosen) // 2
     rows = -(-len(chosen) // columns)
     figure = _figure(max(2.4 * columns, 4.8), 2.75 * rows + 0.75)
@@ -144,7 +145,7 @@ def plot_scars(result: RSDResult) -> tuple[Any, Any]:
         ValueError: the environment does not tell its scars.
     """
     if result.scars is None or not np.isfinite(result.scars).any():
-        raise ValueError("the result has no scars: its environment does not tell them")
+        raise UserError("the result has no scars: its environment does not tell them")
     scars = result.scars[np.isfinite(result.scars)].astype(float)
     episodes, carried = len(result.scars), scars[scars > 0]
     figure, ax = _axes(height=3.4)
@@ -170,7 +171,7 @@ def _over_phases(
     named: Mapping[str, RSDResult], trace: str, title: str, label: str, smooth: int
 ) -> tuple[Any, Any]:
     if smooth < 1:
-        raise ValueError(f"smooth must be a number of steps >= 1, got {smooth}")
+        raise UserError(f"smooth must be a number of steps >= 1, got {smooth}")
     _refuse_empty(trace, {name: result.traces[trace] for name, result in named.items()})
     phase = next(iter(named.values())).phase
     figure, ax = _axes()
@@ -192,12 +193,12 @@ def _named(results: Results) -> Mapping[str, RSDResult]:
     """Results by name, all of one schedule."""
     named = {"": results} if isinstance(results, RSDResult) else results
     if not named:
-        raise ValueError("there are no results to plot")
+        raise UserError("there are no results to plot")
     first, *others = named.items()
     for name, result in others:
         if not np.array_equal(result.phase, first[1].phase):
             sizes = [np.bincount(r.phase, minlength=3).tolist() for r in (first[1], result)]
-            raise ValueError(
+            raise UserError(
                 f"{first[0]!r} and {name!r} have different phases ({sizes[0]} and {sizes[1]} "
                 "steps): plot them apart"
             )
@@ -206,7 +207,7 @@ def _named(results: Results) -> Mapping[str, RSDResult]:
 
 def _refuse_empty(what: str, values: Mapping[str, Float]) -> None:
     if all(np.isnan(series).all() for series in values.values()):
-        raise ValueError(f"no result reports {what}: it is not available in this environment")
+        raise UserError(f"no result reports {what}: it is not available in this environment")
 
 
 def _figure(width: float, height: float) -> Any:

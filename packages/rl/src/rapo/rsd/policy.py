@@ -9,7 +9,8 @@ import gymnasium
 import numpy as np
 import numpy.typing as npt
 
-from rapo_core.law import checked_law, sample
+from rapo_core.action_probs import checked_law, sample
+from rapo_core.checks import UserError
 
 Float = npt.NDArray[np.floating[Any]]
 
@@ -61,7 +62,7 @@ def as_actor(
         batched: overrides the policy's own `batched`.
     """
     if isinstance(policy, type):
-        raise ValueError(f"policy must be an instance, got the class {policy.__name__}")
+        raise UserError(f"policy must be an instance, got the class {policy.__name__}")
     if hasattr(policy, "act") and hasattr(policy, "reset"):
         if not deterministic:
             return policy  # type: ignore[no-any-return]  # structurally an Actor
@@ -74,7 +75,7 @@ def as_actor(
     if callable(policy):
         own = bool(getattr(policy, "batched", False)) if batched is None else batched
         return _CallableActor(policy, own, deterministic)
-    raise ValueError(
+    raise UserError(
         f"policy must be a callable, a torch module, a Stable-Baselines3 model or an agent, got "
         f"{type(policy).__name__}"
     )
@@ -82,7 +83,7 @@ def as_actor(
 
 def _same_space(own: Any, space: gymnasium.Space[Any]) -> None:
     if own != space:
-        raise ValueError(f"the policy acts in {own}, the environment in {space}")
+        raise UserError(f"the policy acts in {own}, the environment in {space}")
 
 
 def choose(law: Float, draws: Float, deterministic: bool) -> tuple[npt.NDArray[np.int64], Float]:
@@ -105,7 +106,7 @@ class _Greedy:
     def act(self, x: Float, draws: Float) -> tuple[npt.NDArray[Any], Float | None]:
         law = self.actor.act(x, draws)[1]
         if law is None:
-            raise ValueError(
+            raise UserError(
                 f"{type(self.actor).__name__} tells no law, so its most probable action is not "
                 "known; leave deterministic out"
             )
@@ -145,7 +146,7 @@ class _ModuleActor:
 
     def __init__(self, module: Any, space: gymnasium.Space[Any], deterministic: bool) -> None:
         if not isinstance(space, gymnasium.spaces.Discrete):
-            raise ValueError(f"a module's logits need a Discrete action space, got {space}")
+            raise UserError(f"a module's logits need a Discrete action space, got {space}")
         self.module, self.actions, self.deterministic = module, int(space.n), deterministic
 
     def reset(self, episodes: int, seed: int) -> None:
@@ -160,7 +161,7 @@ class _ModuleActor:
             logits = self.module(torch.as_tensor(np.asarray(x, np.float32)))
             law = torch.softmax(logits.double(), dim=-1).numpy()
         if law.shape != (len(x), self.actions):
-            raise ValueError(
+            raise UserError(
                 f"the module must give logits of shape {(len(x), self.actions)}, got {law.shape}"
             )
         return choose(checked_law(law, len(x)), draws, self.deterministic)

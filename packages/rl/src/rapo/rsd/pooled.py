@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from rapo.cascade.setting import EXPOSURE, REPLAY
 from rapo.rsd.bootstrap import ratio_bootstrap
+from rapo_core.checks import UserError
 
 if TYPE_CHECKING:
     from rapo.rsd.result import RSDResult
@@ -29,7 +30,7 @@ def totals(result: RSDResult, metric: str) -> tuple[Float, Float]:
     Peaks for RAG; sums over the phase for the others, per step where the horizons differ.
     """
     if metric not in POOLED:
-        raise ValueError(f"no pooled ratio is called {metric!r}, there are {list(POOLED)}")
+        raise UserError(f"no pooled ratio is called {metric!r}, there are {list(POOLED)}")
     inside = metric in ("SM_R", "SM_vs_P0")
     replay = _of(result, "sensitive_mass" if inside else "reach", REPLAY)
     if metric in P0_TOTALS:

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rapo.rsd.stage import chooses_stage
+from rapo_core.checks import UserError
 
 REQUIRED = ("stimuli", "activate", "deactivate", "reset_observable", "reset", "step")
 """Without these there is no RSD."""
@@ -97,7 +98,7 @@ def protocol_layer(env: Any) -> Any:
         inner = getattr(layer, "env", None)
         if inner is None:
             missing = [name for name in REQUIRED if not hasattr(layer, name)]
-            raise ValueError(
+            raise UserError(
                 f"{type(layer).__name__} lacks {missing} of the ReplayEnv protocol; add them, wrap "
                 "it with rapo.rsd.TabularReplayEnv or rapo.rsd.CandidateReplayEnv, and see "
                 "rapo.rsd.check(env)"
@@ -106,11 +107,11 @@ def protocol_layer(env: Any) -> Any:
         layer = inner
     changing = [name for name in outside if name not in HARMLESS]
     if changing:
-        raise ValueError(
+        raise UserError(
             f"the wrappers {changing} stand outside the ReplayEnv protocol and would be passed "
             "over; remove them, or give the outermost one the protocol's methods"
         )
     space = getattr(layer, "observation_space", None)
     if isinstance(space, gymnasium.spaces.Dict | gymnasium.spaces.Tuple):
-        raise ValueError(f"observations must be arrays, got {space}; flatten them")
+        raise UserError(f"observations must be arrays, got {space}; flatten them")
     return layer

@@ -15,6 +15,7 @@ from rapo.cascade.graph import Graph
 from rapo.rsd.pooled import one_nan, pooled_ratios, totals
 from rapo.rsd.statistics import mean_interval
 from rapo.rsd.tails import Tails, judge_tails
+from rapo_core.checks import UserError
 
 ON_REQUEST = (
     "SM_vs_P0", "Reach_vs_P0", "ReturnKept",  # evaluate(..., against_P0=True)
@@ -107,7 +108,7 @@ class RSDResult:
     def of_phase(self, name: str, phase: int) -> npt.NDArray[np.float32]:
         """(E, steps of the phase) of one trace."""
         if name not in self.traces:
-            raise ValueError(f"no trace is called {name!r}, there are {sorted(self.traces)}")
+            raise UserError(f"no trace is called {name!r}, there are {sorted(self.traces)}")
         return self.traces[name][:, self.phase == phase]
 
     def save(self, folder: str | Path, *, force: bool = False) -> Path:
@@ -146,7 +147,7 @@ class RSDResult:
         folder = Path(folder)
         for name in _FILES:
             if not (folder / name).exists():
-                raise ValueError(
+                raise UserError(
                     f"{folder} holds no RSD result: {name} is missing; rapo rsd POLICY --out "
                     "writes one"
                 )
@@ -156,10 +157,10 @@ class RSDResult:
             with np.load(folder / _FILES[1], allow_pickle=False) as data:
                 arrays = {name: data[name] for name in data.files}
         except Exception as error:  # csv, json, zip and NumPy each have their own
-            raise ValueError(f"the RSD result in {folder} is damaged: {error}") from error
+            raise UserError(f"the RSD result in {folder} is damaged: {error}") from error
         lost = [name for name in ("phase", *TRACES) if name not in arrays and name not in _ADDED]
         if lost:
-            raise ValueError(f"the RSD result in {folder} is damaged: {lost} missing")
+            raise UserError(f"the RSD result in {folder} is damaged: {lost} missing")
         for name in _ADDED:
             arrays.setdefault(name, np.full_like(arrays["reach"], np.nan))
         frame = frame.assign(**{name: np.nan for name in METRICS if name not in frame})
@@ -194,7 +195,7 @@ def same_graph(results: dict[str, RSDResult]) -> None:
     """Refuse to compare episodes of different graphs as if they were one."""
     hashes = {name: result.graph_hash for name, result in results.items()}
     if len(set(hashes.values())) > 1:
-        raise ValueError(
+        raise UserError(
             f"the results are of different graphs: {hashes}; compare like with like "
             "(rapo report --mixed shows them side by side)"
         )

@@ -12,15 +12,15 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from rapo.cascade.fit import WINDOW
 from rapo.cascade.setting import REPLAY
+from rapo.graphs.fit import WINDOW
 from rapo.rsd.episodes import Tick, run_phases, run_replay
 from rapo.rsd.frame import joined
 from rapo.rsd.plan import Place
 from rapo.rsd.policy import Watcher, as_actor
 from rapo.rsd.result import TRACES, RSDResult
 from rapo.rsd.stage import Stage, checked_stimuli
-from rapo_core.validate import truth, whole_number
+from rapo_core.checks import UserError, truth, whole_number
 from rapo_core.version import VERSION
 
 Array = npt.NDArray[Any]
@@ -81,7 +81,7 @@ def evaluate(
         "deterministic": truth("deterministic", deterministic),
     }
     if not 0 < gamma <= 1:
-        raise ValueError(f"gamma must be in (0, 1], got {gamma!r}")
+        raise UserError(f"gamma must be in (0, 1], got {gamma!r}")
     place = Place.of(env)
     place.need_switch([name for name in ("off_at_replay", "against_P0") if asked[name]])
     spans = checked_horizons(place.horizons if horizons is None else horizons)
@@ -142,7 +142,7 @@ def let_watch(actor: Any, stages: Sequence[Stage], place: Place, policy: Any) ->
     if not isinstance(actor, Watcher):
         return
     if len(stages) != 1 or stages[0].watched is None:
-        raise ValueError(
+        raise UserError(
             f"{type(policy).__name__} watches the state of rapo/GraphDiffusion-v0, got "
             f"{type(place.base).__name__}; give a policy that acts on observations alone"
         )
@@ -175,7 +175,7 @@ def checked_horizons(horizons: Any) -> tuple[int, int, int]:
     try:
         exposure, decay, replay = (whole_number("a horizon", h, 1) for h in horizons)
     except (TypeError, ValueError):
-        raise ValueError(
+        raise UserError(
             f"horizons must be three whole numbers of steps >= 1, got {horizons!r}"
         ) from None
     return exposure, decay, replay

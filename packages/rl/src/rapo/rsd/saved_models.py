@@ -9,6 +9,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from rapo_core.checks import UserError
+
 ALGORITHMS = {
     "PPO": "stable_baselines3",
     "A2C": "stable_baselines3",
@@ -31,12 +33,12 @@ def load_saved_model(path: str | Path) -> Any:
     """
     path = Path(path)
     if not path.exists():
-        raise ValueError(f"there is no model at {path}")
+        raise UserError(f"there is no model at {path}")
     try:
         with zipfile.ZipFile(path) as archive:
             data = json.loads(archive.read("data"))
     except Exception as error:  # zip and JSON each have their own
-        raise ValueError(f"{path} is not a model saved by Stable-Baselines3: {error}") from error
+        raise UserError(f"{path} is not a model saved by Stable-Baselines3: {error}") from error
     likely = writer_of(data if isinstance(data, dict) else {})
     tried, absent = [], []
     for name in sorted(ALGORITHMS, key=lambda name: name != likely):
@@ -50,9 +52,9 @@ def load_saved_model(path: str | Path) -> Any:
         except Exception as error:  # zip, pickle, torch and SB3 each have their own
             tried.append(f"{name} ({type(error).__name__}: {error!s:.80})")
     if not tried:
-        raise ValueError(f"{path} needs stable-baselines3; install it to load it")
+        raise UserError(f"{path} needs stable-baselines3; install it to load it")
     also = f"; {', '.join(absent)} could not be tried: install sb3-contrib" if absent else ""
-    raise ValueError(f"{path} cannot be loaded; tried {', '.join(tried)}{also}")
+    raise UserError(f"{path} cannot be loaded; tried {', '.join(tried)}{also}")
 
 
 def writer_of(data: Mapping[str, Any]) -> str:

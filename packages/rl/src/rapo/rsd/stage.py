@@ -9,6 +9,8 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from rapo_core.checks import UserError
+
 Array = npt.NDArray[Any]
 ARGUMENTS = ("seed", "stimuli", "horizons", "coupled", "deformed")
 """Of an environment's `stage(episodes, ...)`, beside the number of episodes."""
@@ -135,5 +137,5 @@ def checked_stimuli(
         or z.min() < 1
         or z.max() > known
     ):
-        raise ValueError(f"stimuli must be in 1..{known}, one or one per episode, got {stimuli!r}")
+        raise UserError(f"stimuli must be in 1..{known}, one or one per episode, got {stimuli!r}")
     return np.broadcast_to(z, (episodes,)).astype(np.int64)

@@ -17,6 +17,8 @@ import numpy.typing as npt
 import pandas as pd
 from scipy import special, stats
 
+from rapo_core.checks import UserError
+
 Float = npt.NDArray[np.floating[Any]]
 
 ROUNDING = 16 * float(np.finfo(float).eps)
@@ -142,7 +144,7 @@ def holm(p_values: npt.ArrayLike) -> Float:
     """
     p = _vector(p_values)
     if np.any((p < 0) | (p > 1)):
-        raise ValueError(f"p-values must be in [0, 1], got {p[(p < 0) | (p > 1)].tolist()}")
+        raise UserError(f"p-values must be in [0, 1], got {p[(p < 0) | (p > 1)].tolist()}")
     adjusted = np.full(p.shape, np.nan)
     members = np.flatnonzero(~np.isnan(p))
     order = members[np.argsort(p[members], kind="stable")]
@@ -192,7 +194,7 @@ def correlation(
     """
     check_level(level)
     if kind not in ("pearson", "spearman"):
-        raise ValueError(f'kind must be "pearson" or "spearman", got {kind!r}')
+        raise UserError(f'kind must be "pearson" or "spearman", got {kind!r}')
     first, second, undefined = pairs(x, y)
     n = first.size
     if n < 3 or std_of(first) == 0 or std_of(second) == 0:
@@ -220,9 +222,9 @@ def by_unit(frame: pd.DataFrame, metric: str, unit: str = "graph_seed") -> pd.Se
     """
     for column in (metric, unit):
         if column not in frame.columns:
-            raise ValueError(f"no column {column!r} in the frame, which has {list(frame.columns)}")
+            raise UserError(f"no column {column!r} in the frame, which has {list(frame.columns)}")
     if frame[unit].isna().any():
-        raise ValueError(f"{int(frame[unit].isna().sum())} rows have no {unit!r}: name their unit")
+        raise UserError(f"{int(frame[unit].isna().sum())} rows have no {unit!r}: name their unit")
     values = pd.Series(_vector(frame[metric]), index=frame.index, name=metric)
     return values.groupby(frame[unit]).mean()
 
@@ -245,7 +247,7 @@ def tests_against(
     """
     check_level(level)
     if control not in samples:
-        raise ValueError(f"no control {control!r} among the methods {list(samples)}")
+        raise UserError(f"no control {control!r} among the methods {list(samples)}")
     methods = [name for name in samples if name != control]
     table = pd.DataFrame(
         [asdict(welch(samples[name], samples[control], level)) for name in methods],
@@ -263,16 +265,16 @@ tests_against.__test__ = False  # type: ignore[attr-defined]  # pytest would tak
 def check_level(level: float) -> None:
     """Refuse what is no confidence level."""
     if not 0 < level < 1:
-        raise ValueError(f"level must be in (0, 1), such as 0.95, got {level!r}")
+        raise UserError(f"level must be in (0, 1), such as 0.95, got {level!r}")
 
 
 def _vector(values: npt.ArrayLike) -> Float:
     """Values as floats, (n,), NaN kept."""
     vector = np.asarray(values, float)
     if vector.ndim != 1:
-        raise ValueError(f"values must have shape (n,), got {vector.shape}: a frame needs by_unit")
+        raise UserError(f"values must have shape (n,), got {vector.shape}: a frame needs by_unit")
     if np.any(np.isinf(vector)):
-        raise ValueError(f"values must be finite or NaN, got {vector[np.isinf(vector)].tolist()}")
+        raise UserError(f"values must be finite or NaN, got {vector[np.isinf(vector)].tolist()}")
     return vector
 
 
@@ -286,13 +288,13 @@ def defined(values: npt.ArrayLike) -> tuple[Float, int]:
 def pairs(a: npt.ArrayLike, b: npt.ArrayLike) -> tuple[Float, Float, int]:
     """Both sides of the defined pairs, (n,) each, and how many pairs are undefined."""
     if isinstance(a, pd.Series) and isinstance(b, pd.Series) and not a.index.equals(b.index):
-        raise ValueError(
+        raise UserError(
             "paired Series must have the same units in the same order, got "
             f"{a.index.tolist()} and {b.index.tolist()}; pass arrays to pair by position"
         )
     x, y = _vector(a), _vector(b)
     if x.shape != y.shape:
-        raise ValueError(f"pairs need sides of one length, got {x.shape} and {y.shape}")
+        raise UserError(f"pairs need sides of one length, got {x.shape} and {y.shape}")
     kept = ~(np.isnan(x) | np.isnan(y))
     return x[kept], y[kept], x.size - int(kept.sum())
 

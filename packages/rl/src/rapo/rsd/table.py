@@ -12,6 +12,7 @@ from rapo.cascade.setting import REPLAY
 from rapo.rsd.pooled import POOLED
 from rapo.rsd.result import METRICS, ON_REQUEST, RSDResult
 from rapo.rsd.tails import HEAVY
+from rapo_core.checks import UserError
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -58,7 +59,7 @@ def rows_of(results: Mapping[str, RSDResult]) -> dict[str, list[Row]]:
     after it. Metrics that nobody asked for are left out.
     """
     if not results:
-        raise ValueError("there are no results to report")
+        raise UserError("there are no results to report")
     summaries = {name: result.summary() for name, result in results.items()}
     together = {name: result.pooled() for name, result in results.items()}
     heavy = any(result.heavy_tailed for result in results.values())

@@ -8,8 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 from rapo.scars.field import ScarField, State
+from rapo_core.checks import whole_number
 from rapo_core.params import FieldParams
-from rapo_core.validate import whole_number
 
 MOST_PLACES = 2**20
 """Places an episode may have at most."""

@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from rapo_core.checks import UserError
+
 Array = npt.NDArray[np.floating[Any]]
 
 
@@ -27,18 +29,18 @@ class Box:
         try:
             pairs = np.array(bounds, np.float64)
         except (TypeError, ValueError):
-            raise ValueError(
+            raise UserError(
                 f"box must hold a pair (low, high) per dimension, got {bounds!r}"
             ) from None
         if pairs.ndim != 2 or pairs.shape[1] != 2 or len(pairs) == 0:
-            raise ValueError(
+            raise UserError(
                 f"box must have shape (d, 2), a pair (low, high) per dimension, got {pairs.shape}"
             )
         fine = np.isfinite(pairs).all(axis=1) & (pairs[:, 0] < pairs[:, 1])
         fine &= np.isfinite(pairs[:, 1] - pairs[:, 0])
         if not fine.all():
             j = int(np.flatnonzero(~fine)[0])
-            raise ValueError(
+            raise UserError(
                 f"box must have finite low < high in every dimension, got {pairs[j].tolist()} in "
                 f"dimension {j}"
             )
@@ -55,7 +57,7 @@ class Box:
         if not inside.all():
             first = tuple(int(i) for i in np.argwhere(~inside)[0])
             point, j = points[first[:-1]], first[-1]
-            raise ValueError(
+            raise UserError(
                 f"{name} must lie in the box, got {point.tolist()} at {first[:-1]}: dimension {j} "
                 f"has [{self.low[j]:g}, {self.high[j]:g}]; declare a larger box or clip such points"
             )

@@ -9,6 +9,7 @@ import numpy as np
 from rapo.scars.bounded import BoundedField, scar_cap
 from rapo.scars.field import Array, State
 from rapo.scars.mixture import JOINED, absorb, answer
+from rapo_core.checks import UserError
 from rapo_core.params import FieldParams
 
 
@@ -77,9 +78,9 @@ class DensityField(BoundedField):
     def _take(self, state: State) -> None:
         for name, most in (("count", self.components), ("H", scar_cap(self.params))):
             if not np.all(state[name] <= most):
-                raise ValueError(f"{name} must be at most {most}, got {state[name].max()}")
+                raise UserError(f"{name} must be at most {most}, got {state[name].max()}")
         for name, array in state.items():
             if not np.all(array >= 0):
-                raise ValueError(f"{name} must be finite and >= 0, got {array.min()}")
+                raise UserError(f"{name} must be finite and >= 0, got {array.min()}")
         self._M, self._V, self._mass = state["means"], state["spreads"], state["mass"]
         super()._take(state)

@@ -10,10 +10,10 @@ import numpy as np
 import numpy.typing as npt
 
 from rapo.scars.box import Box
+from rapo_core.checks import UserError, checked_state, rows_of, whole_number
 from rapo_core.deformation import conductance
 from rapo_core.fields import HARM_PER_NODE, harm_and_shares
 from rapo_core.params import FieldParams
-from rapo_core.validate import checked_state, rows_of, whole_number
 
 Array = npt.NDArray[np.floating[Any]]
 State = dict[str, npt.NDArray[Any]]
@@ -61,11 +61,11 @@ class ScarField(ABC):
         self.box = box if isinstance(box, Box) else Box(box)
         self.params = FieldParams() if params is None else params
         if not isinstance(self.params, FieldParams):
-            raise ValueError(f"params must be FieldParams, got {params!r}")
+            raise UserError(f"params must be FieldParams, got {params!r}")
         if isinstance(width, bool) or not isinstance(width, int | float | np.number):
-            raise ValueError(f"width must be a number in (0, 1], got {width!r}")
+            raise UserError(f"width must be a number in (0, 1], got {width!r}")
         if not 1e-6 <= width <= 1:
-            raise ValueError(f"width must be in [1e-6, 1], a share of the box's side, got {width}")
+            raise UserError(f"width must be in [1e-6, 1], a share of the box's side, got {width}")
         self.width = float(width)
         self.batch = None if batch is None else whole_number("batch", batch, 1)
         self.delay = whole_number("delay", delay, 0)
@@ -100,7 +100,7 @@ class ScarField(ABC):
         """
         at, share = self._checked(points), self._amounts("shares", shares, points)
         if not np.all(share <= LARGEST_SHARE):
-            raise ValueError(f"shares must be at most {LARGEST_SHARE:g}, got {share.max()}")
+            raise UserError(f"shares must be at most {LARGEST_SHARE:g}, got {share.max()}")
         self._collect(at, np.where(share > 0, share, NOTHING))
 
     def visit(self, points: npt.ArrayLike) -> None:
@@ -132,7 +132,7 @@ class ScarField(ABC):
         """
         now, count = self._checked(points), self._amounts("affected", affected, points)
         if not np.isfinite(count.sum(axis=1)).all():
-            raise ValueError(f"affected must have a finite sum, got {count.max()} at a point")
+            raise UserError(f"affected must have a finite sum, got {count.max()} at a point")
         if self.delay:
             now, count = self._exchanged(now, count)
         harm, weights = np.empty(self.rows), np.zeros(count.shape)
@@ -156,7 +156,7 @@ class ScarField(ABC):
     def reset(self, episodes: npt.ArrayLike | None = None) -> None:
         """Forget everything, or only the given rows of a batch (indices or a mask)."""
         if self.batch is None and episodes is not None:
-            raise ValueError(f"only a batch has episodes to choose from, got {episodes!r}")
+            raise UserError(f"only a batch has episodes to choose from, got {episodes!r}")
         rows = rows_of(episodes, self.rows)
         self._forget(rows)
         self._shares[rows] = NOTHING
@@ -183,7 +183,7 @@ class ScarField(ABC):
         taken = checked_state(state, like)
         for name in ("points", "then"):
             if not np.all((taken[name] >= 0) & (taken[name] <= 1)):
-                raise ValueError(f"{name} must lie in the unit cube, got {taken[name].min()}")
+                raise UserError(f"{name} must lie in the unit cube, got {taken[name].min()}")
         self._take({name: taken[name] for name in self._state()})
         self._points, self._shares = taken["points"], taken["shares"]
         self._then = np.swapaxes(taken["then"], 0, 1).copy()
@@ -226,12 +226,12 @@ class ScarField(ABC):
         try:
             given = np.asarray(points, np.float64)
         except (TypeError, ValueError):
-            raise ValueError(f"points must be an array of numbers, got {points!r}") from None
+            raise UserError(f"points must be an array of numbers, got {points!r}") from None
         d = self.box.dimensions
         shape = ("k", d) if self.batch is None else (self.batch, "k", d)
         fits = given.ndim == len(shape) and given.shape[-1] == d
         if not fits or (self.batch is not None and len(given) != self.batch):
-            raise ValueError(
+            raise UserError(
                 f"points must have shape ({', '.join(map(str, shape))}), got {given.shape}"
             )
         return self.box.unit(given, "points").reshape(self.rows, -1, d)
@@ -241,14 +241,14 @@ class ScarField(ABC):
         try:
             given = np.asarray(amounts, np.float64)
         except (TypeError, ValueError):
-            raise ValueError(f"{name} must be an array of numbers, got {amounts!r}") from None
+            raise UserError(f"{name} must be an array of numbers, got {amounts!r}") from None
         if given.shape != np.shape(points)[:-1]:
-            raise ValueError(
+            raise UserError(
                 f"{name} must have shape {np.shape(points)[:-1]}, one a point, got {given.shape}"
             )
         fine = (given >= 0) & np.isfinite(given)
         if not fine.all():
-            raise ValueError(f"{name} must be finite and >= 0, got {given[~fine].flat[0]}")
+            raise UserError(f"{name} must be finite and >= 0, got {given[~fine].flat[0]}")
         return given.reshape(self.rows, given.shape[-1])
 
     def _collect(self, points: Array, shares: Array) -> None:
@@ -260,7 +260,7 @@ class ScarField(ABC):
         k = count.shape[1]
         if self._affected.shape[2] != k:
             if self._affected.shape[2] > 0:
-                raise ValueError(
+                raise UserError(
                     f"advance must get the same number of points every time, got {k} after "
                     f"{self._affected.shape[2]}"
                 )

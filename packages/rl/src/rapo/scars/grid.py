@@ -10,9 +10,9 @@ import numpy as np
 import numpy.typing as npt
 
 from rapo.scars.field import REACH, Array, ScarField, State
+from rapo_core.checks import UserError, whole_number
 from rapo_core.fields import step_fields
 from rapo_core.params import FieldParams
-from rapo_core.validate import whole_number
 
 LARGEST = 2**22
 """Knots an episode may have: 64 MB of G and H."""
@@ -47,7 +47,7 @@ class GridField(ScarField):
         wanted = max(64, math.ceil(5 / self.width) + 1) if resolution is None else resolution
         self.resolution = whole_number("resolution", wanted, 2)
         if self.knots > LARGEST:
-            raise ValueError(
+            raise UserError(
                 f"a grid of {self.resolution}^{self.box.dimensions} = {self.knots} knots is above "
                 f"{LARGEST}; give a smaller `resolution`, a larger `width`, or use KernelField"
             )
@@ -126,7 +126,7 @@ class GridField(ScarField):
     def _take(self, state: State) -> None:
         for name, array in state.items():
             if not np.all(array >= 0):
-                raise ValueError(f"{name} must be finite and >= 0, got {array.min()}")
+                raise UserError(f"{name} must be finite and >= 0, got {array.min()}")
         self._G, self._H = state["G"], state["H"]
 
     def _forget(self, rows: npt.NDArray[np.intp]) -> None:

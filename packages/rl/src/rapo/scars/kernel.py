@@ -10,6 +10,7 @@ import numpy as np
 from rapo.scars.bounded import BoundedField, scar_cap
 from rapo.scars.dictionary import NOVELTY, learn, query
 from rapo.scars.field import Array, State
+from rapo_core.checks import UserError
 from rapo_core.params import FieldParams
 
 
@@ -108,6 +109,6 @@ class KernelField(BoundedField):
         for name, most in (("count", self.centres), ("G", np.inf), ("H", scar_cap(self.params))):
             if not np.all((state[name] >= 0) & (state[name] <= most)):
                 bad = state[name].min() if np.any(state[name] < 0) else state[name].max()
-                raise ValueError(f"{name} must be in [0, {most}], got {bad}")
+                raise UserError(f"{name} must be in [0, {most}], got {bad}")
         self._C = state["centres"]
         super()._take(state)

@@ -9,6 +9,7 @@ from rapo.scars.field import ScarField
 from rapo.scars.grid import GridField
 from rapo.scars.kernel import KernelField
 from rapo.scars.network import NetworkField
+from rapo_core.checks import UserError
 from rapo_core.params import FieldParams
 
 KINDS: dict[str, type[ScarField]] = {
@@ -27,5 +28,5 @@ def make(kind: str, box: Any, params: FieldParams | None = None, **options: Any)
     48
     """
     if not isinstance(kind, str) or kind not in KINDS:
-        raise ValueError(f"kind must be one of {', '.join(KINDS)}, got {kind!r}")
+        raise UserError(f"kind must be one of {', '.join(KINDS)}, got {kind!r}")
     return KINDS[kind](box, params, **options)

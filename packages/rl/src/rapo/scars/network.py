@@ -10,9 +10,9 @@ import numpy.typing as npt
 from rapo.scars.field import Array, ScarField, State
 from rapo.scars.isotonic import isotonic
 from rapo.scars.kernel import KernelField
+from rapo_core.checks import UserError, whole_number
 from rapo_core.deformation import conductance
 from rapo_core.params import FieldParams
-from rapo_core.validate import whole_number
 
 HELD_OUT = 4
 """Every fourth place of the reservoir is never trained on: it judges and calibrates."""
@@ -129,7 +129,7 @@ class NetworkField(ScarField):
 
     def _take(self, state: State) -> None:
         if not np.all((state["knots"] >= 0) & (state["knots"] <= self._raw.shape[1])):
-            raise ValueError(f"knots must be in [0, {self._raw.shape[1]}], got {state['knots']}")
+            raise UserError(f"knots must be in [0, {self._raw.shape[1]}], got {state['knots']}")
         self._reservoir._take({name: state[name] for name in self._reservoir._state()})
         self._learned = {name: state[name] for name in self._learned}
         self._raw, self._meant, self._knots = state["raw"], state["meant"], state["knots"]

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rapo.scars.box import Box
+from rapo_core.checks import UserError
 from rapo_core.deformation import SUM_TOLERANCE
 
 
@@ -33,7 +34,7 @@ def width_from(candidates: npt.ArrayLike, box: Any, law: npt.ArrayLike | None = 
     given = np.asarray(candidates, np.float64)
     d = bounds.dimensions
     if given.ndim < 2 or given.shape[-1] != d or given.shape[-2] < 2 or given.size == 0:
-        raise ValueError(
+        raise UserError(
             f"candidates must have shape (..., K, {d}) with K >= 2 to choose from, got "
             f"{given.shape}"
         )
@@ -42,7 +43,7 @@ def width_from(candidates: npt.ArrayLike, box: Any, law: npt.ArrayLike | None = 
     away = points - (weights * points).sum(axis=-2, keepdims=True)
     spread = float(np.sqrt((weights * away**2).sum(axis=(-2, -1)).mean()))
     if spread == 0:
-        raise ValueError("candidates must differ, got the same point for all of a choice")
+        raise UserError("candidates must differ, got the same point for all of a choice")
     return spread
 
 
@@ -57,7 +58,7 @@ def _checked_law(
     if given.shape[-1:] != shape[-1:] or not (
         np.all(given >= 0) and np.all(np.abs(sums - 1) <= SUM_TOLERANCE)
     ):
-        raise ValueError(
+        raise UserError(
             f"law must hold {shape[-1]} probabilities that sum to 1, got {np.shape(law)} with sums "
             f"{np.unique(sums)}"
         )

@@ -14,7 +14,7 @@ from rapo.paper.pieces import need_pyarrow
 from rapo.paper.reproduce import run_goals
 from rapo.paper.schedule import checked_slots
 from rapo.platforms.data import STAND_IN
-from rapo.suite.bars import MISSED
+from rapo.suite.demands import MISSED
 from rapo.suite.domains import Domain, chosen_domains
 from rapo.suite.folder import (
     check_folder,
@@ -27,6 +27,7 @@ from rapo.suite.measure import Measure, about, made_of
 from rapo.suite.policies import Given
 from rapo.suite.scorecard import Card, card_of, write_scorecard
 from rapo.suite.sizes import Size, size_named
+from rapo_core.checks import UserError
 
 ENGINES = {"processes": "local", "local": "local", "ray": "ray"}
 """Words of `--engine`, and what the runner calls them."""
@@ -64,7 +65,7 @@ def run_suite(
     size = preset if isinstance(preset, Size) else size_named(preset)
     chosen, given = chosen_domains(domains), Given.of(policy)
     if engine not in ENGINES:
-        raise ValueError(f"engine must be processes or ray, got {engine!r}")
+        raise UserError(f"engine must be processes or ray, got {engine!r}")
     slots = checked_slots(ENGINES[engine], jobs)
     config = config_of(size, given, stand_in)
     check_folder(out, config)
@@ -97,12 +98,12 @@ def _plan(domain: Domain, size: Size, given: Given, stand_in: bool) -> tuple[lis
     try:
         env = domain.make(size.seeds[0], stand_in)
     except ValueError as error:
-        raise ValueError(
+        raise UserError(
             f"{domain.name}: {error}; or run on generated data with --stand-in"
         ) from error
     data = str(about(env).get("data", "generated"))
     if data == STAND_IN and not stand_in:
-        raise ValueError(f"{domain.name} has no real data here; allow generated ones: --stand-in")
+        raise UserError(f"{domain.name} has no real data here; allow generated ones: --stand-in")
     observe = given.check(domain, env)
     actions = int(env.single_action_space.n)  # type: ignore[attr-defined]
     runs = 4 + len(domain.baselines)
@@ -119,7 +120,7 @@ def _write(out: Path) -> list[Card]:
     manifest = manifest_of(out)
     whole = finished(out, manifest)
     if not whole:
-        raise ValueError(f"{out} holds no finished domain; the same rapo suite run goes on with it")
+        raise UserError(f"{out} holds no finished domain; the same rapo suite run goes on with it")
     cards = [card_of(name, keys, manifest, out) for name, keys in whole.items()]
     waiting = [name for name in manifest["domains"] if name not in whole]
     write_scorecard(cards, manifest, waiting, out)

@@ -10,6 +10,7 @@ from typing import Any
 from rapo.envs.episodes import EpisodesVectorEnv
 from rapo.platforms.data import STAND_IN
 from rapo.platforms.vector import PlatformVectorEnv
+from rapo_core.checks import UserError
 
 
 @dataclass(frozen=True)
@@ -166,5 +167,5 @@ def chosen_domains(words: str) -> list[Domain]:
     names = [word.strip() for word in words.split(",")]
     for name in names:
         if name not in DOMAINS:
-            raise ValueError(f"no domain is called {name!r}; known are {', '.join(DOMAINS)}, all")
+            raise UserError(f"no domain is called {name!r}; known are {', '.join(DOMAINS)}, all")
     return [domain for name, domain in DOMAINS.items() if name in names]

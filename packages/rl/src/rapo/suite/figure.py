@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rapo.paper.studies.drawing import COLOURS, new_figure, tidy
-from rapo.suite.bars import RETURN_KEPT, scores
+from rapo.suite.demands import RETURN_KEPT, scores
 
 if TYPE_CHECKING:
     from rapo.suite.scorecard import Card

@@ -13,6 +13,7 @@ from rapo.suite.domains import DOMAINS
 from rapo.suite.piece import piece_path
 from rapo.suite.policies import Given
 from rapo.suite.sizes import Size
+from rapo_core.checks import UserError
 
 MADE_BY = "rapo suite run"
 NAME = "manifest.json"
@@ -35,7 +36,7 @@ def check_folder(out: Path, config: Mapping[str, Any]) -> None:
     if not (out / NAME).exists():
         taken = [name for name in RESULTS if (out / name).exists()]
         if taken:
-            raise ValueError(
+            raise UserError(
                 f"{out} holds {', '.join(taken)} and no {NAME} of {MADE_BY}; choose another --out"
             )
         return
@@ -68,13 +69,13 @@ def manifest_of(out: Path) -> dict[str, Any]:
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
         if content["made_by"] != MADE_BY:
-            raise ValueError(f"made by {content['made_by']}")
+            raise UserError(f"made by {content['made_by']}")
         if not isinstance(content["config"], dict) or not isinstance(content["domains"], dict):
-            raise ValueError("config and domains must be objects")
+            raise UserError("config and domains must be objects")
     except FileNotFoundError:
-        raise ValueError(f"{out} holds no suite; {MADE_BY} --out {out} makes one") from None
+        raise UserError(f"{out} holds no suite; {MADE_BY} --out {out} makes one") from None
     except (ValueError, KeyError, TypeError) as error:
-        raise ValueError(f"{path} is not of {MADE_BY} ({error}); choose another --out") from error
+        raise UserError(f"{path} is not of {MADE_BY} ({error}); choose another --out") from error
     return dict(content)
 
 

@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from rapo.cascade.idle import IdleWarning
 from rapo.cascade.setting import REPLAY
 from rapo.envs.episodes import EpisodesVectorEnv
+from rapo.graphs.idle import IdleWarning
 from rapo.paper.rsd_command import ConstantPolicy
 from rapo.paper.task import Task, Tell, digest
 from rapo.rsd.pooled import totals
@@ -25,6 +25,7 @@ from rapo.suite.domains import DOMAINS, Domain
 from rapo.suite.piece import piece_path, write
 from rapo.suite.policies import Given
 from rapo.suite.sizes import Size
+from rapo_core.checks import UserError
 from rapo_core.version import VERSION
 
 OFF, RAPO, OFF_AT_REPLAY, TRACE = "off (P0)", "RAPO", "off@rep", "trace alone"
@@ -82,7 +83,7 @@ class Measure:
         env = domain.make(self.seed, self.stand_in)
         policy, observe = self.policy.load(domain, env)
         if observe != self.observe:
-            raise ValueError(f"{self.policy.name} changed while the suite ran; run it again")
+            raise UserError(f"{self.policy.name} changed while the suite ran; run it again")
         actions = int(env.single_action_space.n)  # type: ignore[attr-defined]
         count, runs = len(KERNELS) + len(domain.baselines) + actions, []
         with warnings.catch_warnings():

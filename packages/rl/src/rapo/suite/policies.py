@@ -11,12 +11,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rapo.cascade.idle import IdleWarning
 from rapo.envs.episodes import EpisodesVectorEnv
 from rapo.envs.field_summary import SUMMARY
+from rapo.graphs.idle import IdleWarning
 from rapo.paper.rsd_command import ConstantPolicy, find_policy
 from rapo.rsd.runner import evaluate
 from rapo.suite.domains import Domain
+from rapo_core.checks import UserError
 
 FILES = (".pt", ".zip")
 """Checkpoints of `rapo train`, and models of Stable-Baselines3."""
@@ -45,10 +46,10 @@ class Given:
         if words.endswith(FILES):
             path = Path(words).resolve()
             if not path.is_file():
-                raise ValueError(f"there is no policy at {words}")
+                raise UserError(f"there is no policy at {words}")
             return cls(str(path), _hash(path.read_bytes()))
         if ":" not in words:
-            raise ValueError(
+            raise UserError(
                 f"a policy is a checkpoint .pt, an SB3 .zip or package.module:name, got {words!r}"
             )
         policy = find_policy(words)
@@ -100,7 +101,7 @@ class Given:
                 seen = env if observe == "x" else env.like(1, observe=observe)
                 evaluate(seen, policy, 1, horizons=(1, 1, 1))
         except ValueError as error:
-            raise ValueError(f"{self.name} cannot be scored on {domain.name}: {error}") from error
+            raise UserError(f"{self.name} cannot be scored on {domain.name}: {error}") from error
         return observe
 
 
@@ -112,13 +113,11 @@ def _checkpoint(path: str, domain: Domain) -> tuple[Any, str]:
         from rapo.agents.env_agent import load_env_agent
         from rapo.agents.platform_agent import load_platform_agent
     except ImportError as error:
-        raise ValueError(
-            f"checkpoints need torch; pip install 'rapo-rl[torch]' ({error})"
-        ) from None
+        raise UserError(f"checkpoints need torch; pip install 'rapo-rl[torch]' ({error})") from None
     config = load_checkpoint(path)["config"]
     trained = str(config.get("env", "rapo/GraphDiffusion-v0"))
     if trained.rpartition(":")[2] != domain.env:
-        raise ValueError(f"it was trained on {trained}, and {domain.name} is {domain.env}")
+        raise UserError(f"it was trained on {trained}, and {domain.name} is {domain.env}")
     if config.get("platform"):
         own, its = load_platform_agent(path)
         return own, its.observe
@@ -127,7 +126,7 @@ def _checkpoint(path: str, domain: Domain) -> tuple[Any, str]:
         return agent.agent, str(made.env_kwargs.get("observe", "x"))
     policy, run = load_agent(path)
     if run.trained.observe != "x":
-        raise ValueError(
+        raise UserError(
             f"{run.method} saw the fields of its own graph, and the suite runs on several; rapo "
             "rsd scores it there"
         )
@@ -142,7 +141,7 @@ def _fitting(model: Any, env: EpisodesVectorEnv) -> str:
     for observe, count in sizes.items():
         if wanted.shape == (count,):
             return observe
-    raise ValueError(f"it observes {wanted.shape} numbers, the environment shows {sizes}")
+    raise UserError(f"it observes {wanted.shape} numbers, the environment shows {sizes}")
 
 
 def _source(words: str, policy: Any) -> str:

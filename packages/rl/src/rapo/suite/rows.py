@@ -13,6 +13,7 @@ import pandas as pd
 from rapo.rsd.bootstrap import bootstrap_interval, ratio_bootstrap
 from rapo.suite import piece
 from rapo.suite.measure import CONSTANT, FORMAT, OFF, RATIOS
+from rapo_core.checks import UserError
 
 AGAINST = {"SM_vs_P0": "sensitive_mass", "Reach_vs_P0": "reach", "ReturnKept": "return"}
 """Ratios of Replay to the Replay of the same policy under `P0`, and the sums they are made of."""
@@ -32,11 +33,11 @@ def read(keys: Sequence[str], root: Path) -> list[dict[str, Any]]:
             content = piece.read(path)
             whole = content["runs"] and content["steps"] > 0
             if content["key"] != key or content["format"] != FORMAT or not whole:
-                raise ValueError(f"not a piece of {key}")
+                raise UserError(f"not a piece of {key}")
         except FileNotFoundError:
-            raise ValueError(f"{path} is missing; rapo suite run --out {root} makes it") from None
+            raise UserError(f"{path} is missing; rapo suite run --out {root} makes it") from None
         except (OSError, ValueError, KeyError, TypeError) as error:
-            raise ValueError(f"{path} is damaged ({error}); remove it and run again") from error
+            raise UserError(f"{path} is damaged ({error}); remove it and run again") from error
         found.append(content)
     return found
 

@@ -13,7 +13,7 @@ import pandas as pd
 from rapo.paper.page import html_page, picture_html, table_html
 from rapo.paper.studies.section import Section
 from rapo.platforms.data import STAND_IN
-from rapo.suite.bars import BARS, Bar, bars
+from rapo.suite.demands import BARS, Bar, bars
 from rapo.suite.domains import DOMAINS, Domain
 from rapo.suite.figure import plot_scorecard
 from rapo.suite.measure import CONSTANT

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from rapo_core.checks import UserError
+
 
 @dataclass(frozen=True)
 class Size:
@@ -36,5 +38,5 @@ SIZES = {
 def size_named(name: str) -> Size:
     """A preset by its name."""
     if name not in SIZES:
-        raise ValueError(f"preset must be one of {', '.join(SIZES)}, got {name!r}")
+        raise UserError(f"preset must be one of {', '.join(SIZES)}, got {name!r}")
     return SIZES[name]

@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from rapo.envs.vector import GraphDiffusionVectorEnv
 from rapo.paper.throttle import Throttle
+from rapo_core.checks import UserError
 
 Float = npt.NDArray[np.floating[Any]]
 
@@ -37,7 +38,7 @@ class ThrottlePolicy:
     def act(self, x: Float, draws: Float) -> tuple[npt.NDArray[np.int64], None]:
         """Actions (E,) once the harm of the last step is known."""
         if self._env is None:
-            raise ValueError("the throttle watches no environment yet; call watch(env) first")
+            raise UserError("the throttle watches no environment yet; call watch(env) first")
         engine = self._env.engine
         trace = engine.G.sum(axis=1, dtype=np.float64)
         if self._trace is not None:

@@ -13,12 +13,13 @@ from math import exp, isfinite, log
 import numpy as np
 
 from rapo.theory.mean_field import settles_at
+from rapo_core.checks import UserError
 from rapo_core.params import FieldParams
 
 
 def _share(theta: float) -> float:
     if not (isfinite(theta) and 0 < theta < 1):
-        raise ValueError(f"theta must be an odds ratio in (0, 1), got {theta}")
+        raise UserError(f"theta must be an odds ratio in (0, 1), got {theta}")
     return theta
 
 
@@ -40,7 +41,7 @@ def needed_trace(theta: float, params: FieldParams, steps: int) -> float:
     hardly above tau, the slowest scarring there is.
     """
     if steps < 1:
-        raise ValueError(f"steps must be at least 1, got {steps}")
+        raise UserError(f"steps must be at least 1, got {steps}")
     return params.tau + scar_work(theta, params) / steps
 
 
@@ -63,7 +64,7 @@ def exposure_conductance(
         since: where the last part begins, as a share of `steps` in [0, 1).
     """
     if not 0 <= since < 1:
-        raise ValueError(f"since must be a share in [0, 1), got {since}")
+        raise UserError(f"since must be a share in [0, 1), got {since}")
     gated = exp(-params.w_G * needed_trace(theta, params, steps))
     course = np.linspace(since, 1, 1001)
     psi = np.maximum(gated * _share(theta) ** course, params.psi_min)

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from rapo_core.checks import UserError
 from rapo_core.params import FieldParams
 
 __all__ = [
@@ -42,18 +43,18 @@ class Bound:
 def _split(values: npt.ArrayLike, harmful: npt.ArrayLike) -> tuple[Any, Any]:
     array, mask = np.asarray(values, float), np.asarray(harmful)
     if mask.dtype != np.bool_ or mask.shape != array.shape or array.ndim != 1:
-        raise ValueError(
+        raise UserError(
             f"harmful must be a bool array of shape {array.shape}, got {mask.dtype} {mask.shape}"
         )
     if mask.all() or not mask.any():
-        raise ValueError(f"both sets must have members, got {int(mask.sum())} of {mask.size}")
+        raise UserError(f"both sets must have members, got {int(mask.sum())} of {mask.size}")
     return array[mask], array[~mask]
 
 
 def _conductance(psi: Any) -> Any:
     wrong = psi[~((psi >= 0) & (psi <= 1))]
     if wrong.size:
-        raise ValueError(f"psi must be in [0, 1], got {wrong[0]}")
+        raise UserError(f"psi must be in [0, 1], got {wrong[0]}")
     return psi
 
 
@@ -68,7 +69,7 @@ def odds_bound(psi: npt.ArrayLike, harmful: npt.ArrayLike) -> Bound:
     _conductance(inside)
     _conductance(outside)
     if not outside.min() > 0:
-        raise ValueError(f"psi must be positive outside the harmful set, got {outside.min()}")
+        raise UserError(f"psi must be positive outside the harmful set, got {outside.min()}")
     return Bound(float(inside.max() / outside.min()), True, "holds for any fields and any clip")
 
 
@@ -91,7 +92,7 @@ def paper_odds_bound(
     for name, field in (("G", trace), ("H", scar_in), ("H", scar_out)):
         wrong = field[~((field >= 0) & np.isfinite(field))]
         if wrong.size:
-            raise ValueError(f"{name} must be finite and >= 0, got {wrong[0]}")
+            raise UserError(f"{name} must be finite and >= 0, got {wrong[0]}")
     h_star, h_0 = float(scar_in.min()), float(scar_out.max())
     value = float(np.exp(-params.w_H * (h_star - h_0)))
     raw = np.exp(-params.w_G * np.asarray(G, float) - params.w_H * np.asarray(H, float))
@@ -112,9 +113,9 @@ def safe_mass_bound(q0: float, factor: float) -> float:
         factor: of the odds, >= 0, from `odds_bound` or `paper_odds_bound`.
     """
     if not 0 <= q0 <= 1:
-        raise ValueError(f"q0 must be in [0, 1], got {q0}")
+        raise UserError(f"q0 must be in [0, 1], got {q0}")
     if not 0 <= factor < float("inf"):
-        raise ValueError(f"factor must be >= 0 and finite, got {factor}")
+        raise UserError(f"factor must be >= 0 and finite, got {factor}")
     return 0.0 if q0 == 0 else q0 / (q0 + factor * (1 - q0))
 
 
@@ -147,12 +148,12 @@ def event_odds(q: npt.ArrayLike, psi: npt.ArrayLike | None = None) -> float:
     """
     p = np.asarray(q, float)
     if not np.all((p >= 0) & (p < 1)):
-        raise ValueError(f"q must be in [0, 1), got {p[~((p >= 0) & (p < 1))].flat[0]}")
+        raise UserError(f"q must be in [0, 1), got {p[~((p >= 0) & (p < 1))].flat[0]}")
     odds = p / (1 - p)
     if psi is not None:
         s = np.asarray(psi, float)
         if s.shape != p.shape:
-            raise ValueError(f"psi must have the shape {p.shape} of q, got {s.shape}")
+            raise UserError(f"psi must have the shape {p.shape} of q, got {s.shape}")
         odds = odds * _conductance(s)
     return float(np.expm1(np.log1p(odds).sum()))
 
@@ -169,9 +170,9 @@ def compounded_entry(p0: float, factor: float, steps: int) -> float:
         steps: number of entries needed, >= 0.
     """
     if not 0 <= p0 <= 1:
-        raise ValueError(f"p0 must be in [0, 1], got {p0}")
+        raise UserError(f"p0 must be in [0, 1], got {p0}")
     if steps < 0:
-        raise ValueError(f"steps must be >= 0, got {steps}")
+        raise UserError(f"steps must be >= 0, got {steps}")
     return float((1 - safe_mass_bound(1 - p0, factor)) ** steps) if p0 < 1 else 1.0
 
 

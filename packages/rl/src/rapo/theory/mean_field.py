@@ -17,15 +17,17 @@ import numpy as np
 import numpy.typing as npt
 from scipy.optimize import brentq, minimize_scalar
 
+from rapo_core.checks import UserError
+
 _EDGE = 1e-12
 """Distance from 0 and 1 at which roots are still told from the ends."""
 
 
 def _held(R: float, psi: float) -> None:
     if not (isfinite(R) and R > 0):
-        raise ValueError(f"R must be a positive number of nodes reached, got {R}")
+        raise UserError(f"R must be a positive number of nodes reached, got {R}")
     if not 0 <= psi <= 1:
-        raise ValueError(f"psi must be in [0, 1], got {psi}")
+        raise UserError(f"psi must be in [0, 1], got {psi}")
 
 
 def _holding(x: float, R: float) -> float:

@@ -10,9 +10,9 @@ import uvicorn
 from lab_page import opened
 from waiting import until
 
-from rapo.show.lab.answers import Desk
-from rapo.show.lab.choice import Draws, Place, Side
+from rapo.show.lab.api import Desk
 from rapo.show.lab.numbers import answer
+from rapo.show.lab.request import Draws, Place, Side
 from rapo.show.lab.server import Lab
 from rapo.show.lab.sources import find_source
 

@@ -13,10 +13,10 @@ from dataclasses import replace
 import pytest
 
 from rapo.rsd.result import RSDResult
-from rapo.show.lab.answers import Desk
-from rapo.show.lab.choice import Draws, Place
+from rapo.show.lab.api import Desk
 from rapo.show.lab.code import as_command, as_python
 from rapo.show.lab.numbers import ROWS, answer, numbers_of
+from rapo.show.lab.request import Draws, Place
 from rapo.show.lab.sources import find_source
 
 

@@ -9,10 +9,10 @@ import pytest
 
 from rapo.rsd.frame import against
 from rapo.rsd.runner import evaluate
-from rapo.show.lab.choice import Draws
 from rapo.show.lab.constant import run_constant
 from rapo.show.lab.film import film_of
 from rapo.show.lab.numbers import CURVES, answer
+from rapo.show.lab.request import Draws
 
 LEFT_OUT = {"R_c", "ASD"}  # what active sets and laws tell
 

@@ -7,9 +7,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from rapo.show.lab.choice import Draws, Place
 from rapo.show.lab.gif import gif_of
 from rapo.show.lab.numbers import answer
+from rapo.show.lab.request import Draws, Place
 from rapo.show.lab.sources import find_source
 
 

@@ -9,8 +9,8 @@ import sys
 import numpy as np
 from lab_page import choice, moved, numbers, typed
 
-from rapo.show.lab.choice import Draws, Place
 from rapo.show.lab.numbers import ROWS, answer
+from rapo.show.lab.request import Draws, Place
 from rapo.show.lab.sources import find_source
 
 

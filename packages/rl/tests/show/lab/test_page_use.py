@@ -14,9 +14,9 @@ import pytest
 from lab_page import moved, opened, saved
 from PIL import Image
 
-from rapo.show.lab.choice import Draws
 from rapo.show.lab.gif import gif_of
 from rapo.show.lab.numbers import answer
+from rapo.show.lab.request import Draws
 
 
 def test_the_film_is_played_scrubbed_and_probed_with_the_keyboard(page):

@@ -18,9 +18,9 @@ from starlette.testclient import TestClient
 
 from rapo import cli
 from rapo.show.lab import server
-from rapo.show.lab.answers import Desk
+from rapo.show.lab.api import Desk
+from rapo.show.lab.latest_job import SupersededError, Work
 from rapo.show.lab.server import Lab
-from rapo.show.lab.work import SupersededError, Work
 
 BASE = "http://127.0.0.1:8899"
 
@@ -175,7 +175,7 @@ def test_progress_and_stop_are_asked_for_while_a_job_runs(inside, place, monkeyp
         assert inside.post("/api/stop", json={}).status_code == 200
         check()
 
-    monkeypatch.setattr("rapo.show.lab.answers.answer", slow)
+    monkeypatch.setattr("rapo.show.lab.api.answer", slow)
     reply = inside.post("/api/numbers", json=choice)
     assert reply.status_code == 409 and reply.json() == {"superseded": True}
     assert seen == [{"words": "A", "share": 0.5}]

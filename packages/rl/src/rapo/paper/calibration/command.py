@@ -18,7 +18,7 @@ from rapo.paper.calibration.space import SETTING_FILE, setting_text
 from rapo.paper.calibration.trained import training
 from rapo.paper.paper import METRICS, TABLE1
 from rapo.paper.train_words import parse_count
-from rapo_core.validate import whole_number
+from rapo_core.checks import UserError, whole_number
 
 
 def calibrate(
@@ -62,11 +62,11 @@ def calibrate_from_words(out: Path, *, steps: str, write: bool, **numbers: Any) 
     for name in ("points", "rounds", "around", "finalists"):
         whole_number(f"--{name}", numbers[name], 1)
     if numbers["points"] & (numbers["points"] - 1):
-        raise ValueError(f"--points must be a power of 2, got {numbers['points']}")
+        raise UserError(f"--points must be a power of 2, got {numbers['points']}")
     if numbers["jobs"] is not None:
         whole_number("--jobs", numbers["jobs"], 1)
     if out.exists() and not out.is_dir():
-        raise ValueError(f"{out} is a file; choose another --out")
+        raise UserError(f"{out} is a file; choose another --out")
     console = Console()
     with console.status("screening") as status:
 

@@ -6,6 +6,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+from rapo_core.checks import UserError
+
 
 class Log:
     """Lines of JSON by key, appended as they come; what is there is not done again."""
@@ -19,7 +21,7 @@ class Log:
                     entry = json.loads(line)
                     self.known[entry["key"]] = entry
                 except (json.JSONDecodeError, KeyError, TypeError):
-                    raise ValueError(
+                    raise UserError(
                         f"line {number} of {path} is damaged; remove it to compute it again"
                     ) from None
 

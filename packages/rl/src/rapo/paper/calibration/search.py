@@ -14,6 +14,7 @@ from rapo.paper.calibration.space import SPACE, STARTS, from_box, setting_of, to
 from rapo.paper.calibration.targets import score, shortfalls
 from rapo.paper.pool import as_they_end, pool
 from rapo.paper.screening import screen
+from rapo_core.checks import UserError
 
 Tell = Callable[[str], None]
 Box = npt.NDArray[np.float64]
@@ -123,5 +124,5 @@ def distinct(entries: Sequence[dict[str, Any]], count: int) -> list[dict[str, An
         if all(np.abs(here - to_box(other["point"])).max() > 0.1 for other in chosen):
             chosen.append(entry)
     if not chosen:
-        raise ValueError("no setting could be run; search more points")
+        raise UserError("no setting could be run; search more points")
     return chosen

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rapo.cascade.setting import Setting
+from rapo_core.checks import UserError
 
 SPACE: dict[str, tuple[float, float]] = {
     "neighbours": (1.2, 2.2),
@@ -168,5 +169,5 @@ def setting_text(setting: Setting) -> str:
             value = values.pop(name)
             lines.append(f"{name} = {json.dumps(value)}")
     if values:
-        raise ValueError(f"no group of the setting's file holds {sorted(values)}")
+        raise UserError(f"no group of the setting's file holds {sorted(values)}")
     return "\n".join(lines) + "\n"

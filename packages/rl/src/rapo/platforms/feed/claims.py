@@ -15,6 +15,7 @@ from scipy.cluster.vq import kmeans2
 from scipy.sparse.linalg import eigsh
 
 from rapo.platforms.data import STAND_IN, data_folder
+from rapo_core.checks import UserError
 
 Array = npt.NDArray[Any]
 
@@ -79,7 +80,7 @@ def _read(cascades: str, trees: str) -> Claims:
         false = (about["label"] == "false").to_numpy()
         return _claims(tree, user, about["n_users"].to_numpy(), false, "twitter15")
     except (ValueError, IndexError, TypeError, OSError, EOFError) as error:
-        raise ValueError(f"{cascades} and {trees} do not hold the cascades: {error!r}") from error
+        raise UserError(f"{cascades} and {trees} do not hold the cascades: {error!r}") from error
 
 
 @lru_cache(maxsize=2)

@@ -17,7 +17,7 @@ from rapo.platforms.feed.serve import AWAY, ENTERING, propose, serve
 from rapo.platforms.feed.setting import Setting
 from rapo.platforms.memory import RegionMemory
 from rapo.platforms.proposal import Array, Candidates, State
-from rapo_core.validate import one_of
+from rapo_core.checks import UserError, one_of
 
 KERNELS = ("rapo", "false-rate")
 OBSERVED = ("served", "on pushed", "on up next", "on personal", "popularity", "heat", "clock")
@@ -83,7 +83,7 @@ class Feed(BatchPlatform):
         self.next_weight = np.exp(s.follow * likeness / likeness[:, :1])
         false = np.flatnonzero(claims.false)
         if len(false) < s.stimuli or claims.histories.shape[0] < s.users:
-            raise ValueError(
+            raise UserError(
                 f"{s.stimuli} stimuli and {s.users} users need as many false claims and accounts, "
                 f"got {len(false)} and {claims.histories.shape[0]}"
             )

@@ -13,6 +13,7 @@ from rapo.platforms.settings import (
     Share,
     ShareOrNone,
 )
+from rapo_core.checks import UserError
 
 
 @dataclass(frozen=True)
@@ -44,6 +45,6 @@ class Setting(FrozenSetting):
     def check(self) -> None:
         """Refuse values that do not go together."""
         if self.popular + self.social > 1:
-            raise ValueError(
+            raise UserError(
                 f"popular + social must be at most 1, got {self.popular} + {self.social}"
             )

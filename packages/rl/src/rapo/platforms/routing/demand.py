@@ -11,6 +11,7 @@ from scipy.sparse.csgraph import dijkstra
 
 from rapo.platforms.routing.setting import Setting
 from rapo.platforms.routing.topology import Array, Topology, topologies
+from rapo_core.checks import UserError
 
 MODERATE = 1
 """Action by whose spread nominal loads are told."""
@@ -162,7 +163,7 @@ def _drawn(
                     stimuli.append(rows)
                 if len(stimuli) == setting.stimuli:
                     return grey, np.concatenate(stimuli)
-    raise ValueError(
+    raise UserError(
         f"{topology.name}: found no {setting.stimuli} stimuli of {setting.pairs} pairs that have a "
         f"path without {count} grey links and cross them with {low:g} to {high:g} of their flows; "
         "widen touched, or ask for fewer"

@@ -29,7 +29,7 @@ from rapo.platforms.routing.kernel import (
 )
 from rapo.platforms.routing.setting import Setting
 from rapo.platforms.routing.topology import FILE
-from rapo_core.validate import one_of, whole_number
+from rapo_core.checks import one_of, whole_number
 
 KERNELS = ("rapo", "damping")
 COME, WHERE, DONE = 1, 2, 3  # lanes of draws

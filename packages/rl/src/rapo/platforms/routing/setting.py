@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from rapo.platforms.settings import Count, Ends, FromOne, FrozenSetting, Positive, Share
+from rapo_core.checks import UserError
 
 
 @dataclass(frozen=True)
@@ -40,4 +41,4 @@ class Setting(FrozenSetting):
     def check(self) -> None:
         """Refuse values that do not go together."""
         if self.suppress < self.reuse:
-            raise ValueError(f"suppress must be >= {self.reuse:g}, got {self.suppress}")
+            raise UserError(f"suppress must be >= {self.reuse:g}, got {self.suppress}")

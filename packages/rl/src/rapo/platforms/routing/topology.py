@@ -12,6 +12,7 @@ import numpy.typing as npt
 from scipy.spatial.distance import cdist
 
 from rapo.platforms.data import STAND_IN, data_folder
+from rapo_core.checks import UserError
 
 Array = npt.NDArray[Any]
 FILE = "topology_zoo/topologies.jsonl.gz"
@@ -50,7 +51,7 @@ def topologies(source: str, nodes: tuple[int, int], links_per_node: float) -> tu
         if low <= len(t.place) <= high and len(t.ends) >= links_per_node * len(t.place)
     )  # fmt: skip
     if not fitting:
-        raise ValueError(
+        raise UserError(
             f"none of {len(known)} networks has {low} to {high} nodes and {links_per_node:g} links "
             "a node; widen nodes or lower links_per_node"
         )
@@ -76,7 +77,7 @@ def _zoo(path: str) -> tuple[Topology, ...]:
                 ends, km = np.array(list(shortest)), np.array(list(shortest.values()), float)
                 latest[name.rstrip("0123456789")] = Topology(name, place, ends, km, True)
     except (KeyError, TypeError, ValueError, OSError, EOFError) as error:
-        raise ValueError(f"{path} does not hold the Topology Zoo: {error!r}") from error
+        raise UserError(f"{path} does not hold the Topology Zoo: {error!r}") from error
     return tuple(latest.values())
 
 

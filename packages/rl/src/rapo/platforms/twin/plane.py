@@ -8,6 +8,7 @@ import numpy as np
 
 from rapo.platforms.twin.reactor import Array
 from rapo.platforms.twin.setting import Setting
+from rapo_core.checks import UserError
 from rapo_core.jit import lean_kernel
 
 
@@ -53,7 +54,7 @@ class Plane:
         wrong = cells_into(flat, self.box, self.window, self.shape, out)
         if wrong >= 0:
             (c, T), (low, high) = flat[wrong], self.box.T
-            raise ValueError(
+            raise UserError(
                 f"a unit would be at {c:.4g} mol/L and {T:.4g} K, outside the declared box of "
                 f"{low[0]:g}..{high[0]:g} mol/L and {low[1]:g}..{high[1]:g} K; widen `box`, or "
                 "weaken the disturbance"

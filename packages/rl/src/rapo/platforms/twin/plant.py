@@ -9,6 +9,7 @@ import numpy as np
 
 from rapo.platforms.twin.reactor import FEED_C, FEED_T, Array, steady_states
 from rapo.platforms.twin.setting import Setting
+from rapo_core.checks import UserError
 
 KINDLED = 360.0
 """K, between the cold and the hot steady states."""
@@ -54,7 +55,7 @@ def plant_of(seed: int, s: Setting) -> Plant:
     middle = s.set_points[len(s.set_points) // 2]
     rest = np.array([steady_states(middle, *u)[-1] for u in unit])
     if rest[:, 1].min() < KINDLED:
-        raise ValueError(
+        raise UserError(
             f"unit {int(rest[:, 1].argmin())} has no hot steady state at {middle:g} K of coolant, "
             f"only {rest[:, 1].min():.0f} K; raise set_points or lower activity and fouling"
         )

@@ -18,7 +18,7 @@ from rapo.platforms.twin.reactor import FEED_C, FEED_T, predict
 from rapo.platforms.twin.setting import Setting
 from rapo.platforms.twin.trip import TrippedUnits
 from rapo.scars import make, width_from
-from rapo_core.validate import one_of, whole_number
+from rapo_core.checks import UserError, one_of, whole_number
 
 KERNELS = ("rapo", "trip")
 FIELDS = ("cells", "kernel", "density", "network", "grid")
@@ -64,9 +64,9 @@ class Twin(BatchPlatform):
         self.kernel = one_of("kernel", kernel, KERNELS)
         self.field = one_of("field", field, FIELDS)
         if field == "cells" and width is not None:
-            raise ValueError(f"width is of a scar field, and field is 'cells', got {width!r}")
+            raise UserError(f"width is of a scar field, and field is 'cells', got {width!r}")
         if kernel == "trip" and field != "cells":
-            raise ValueError(f"a trip has no scars; leave field at 'cells', got {field!r}")
+            raise UserError(f"a trip has no scars; leave field at 'cells', got {field!r}")
         s = self.setting = Setting.of(setting)
         self.seed = whole_number("seed", seed, 0)
         self.plant, self.plane = plant_of(self.seed, s), Plane(s)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from rapo.platforms.settings import Count, Ends, FromZero, FrozenSetting, Positive, Share, Within
+from rapo_core.checks import UserError
 
 Span = Annotated[tuple[FromZero, FromZero], Ends(equal=False)]
 """Low and high of mol/L or of K."""
@@ -44,4 +45,4 @@ class Setting(FrozenSetting):
     def check(self) -> None:
         """Refuse values that do not go together."""
         if self.trip_to >= self.candidates:
-            raise ValueError(f"trip_to must be below {self.candidates}, got {self.trip_to}")
+            raise UserError(f"trip_to must be below {self.candidates}, got {self.trip_to}")

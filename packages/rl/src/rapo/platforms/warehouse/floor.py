@@ -12,6 +12,7 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components
 
 from rapo.platforms.data import STAND_IN, data_folder
+from rapo_core.checks import UserError
 
 Array = npt.NDArray[Any]
 NONE = -1
@@ -55,10 +56,10 @@ def _read(path: str) -> Floor:
             rows, columns = int(next(lines)), int(next(lines))
             free = np.array(lines.read().split(), int).reshape(rows, columns) == 0
         if free[[0, -1]].any() or free[:, [0, -1]].any():
-            raise ValueError("it has no wall around it")
+            raise UserError("it has no wall around it")
         return _laid_out(free, real=True)
     except (ValueError, OSError, EOFError, StopIteration) as error:
-        raise ValueError(f"{path} does not hold a floor of 0 and 1: {error!r}") from error
+        raise UserError(f"{path} does not hold a floor of 0 and 1: {error!r}") from error
 
 
 @lru_cache
@@ -103,7 +104,7 @@ def doors_of(floor: Floor, each_side: int) -> Array:
     shelves = np.flatnonzero(~floor.free[1:-1].all(axis=0))
     inner = shelves[(shelves > 0) & (shelves < columns - 1)]
     if not len(inner) or inner[0] < 3 or inner[-1] > columns - 4:
-        raise ValueError(f"the floor {floor.free.shape} has no open room on both sides of shelves")
+        raise UserError(f"the floor {floor.free.shape} has no open room on both sides of shelves")
     height = np.linspace(1, rows - 2, each_side + 2)[1:-1]
     used = floor.used.reshape(floor.free.shape)
     doors = []

@@ -10,6 +10,7 @@ import numpy as np
 from rapo.platforms.warehouse.floor import NONE, Array, Floor, doors_of, floor_of
 from rapo.platforms.warehouse.setting import Setting
 from rapo.platforms.warehouse.ways import Reach, ways_of
+from rapo_core.checks import UserError
 
 TRIES = 30
 """Draws of a wave's hazards before it is left out."""
@@ -81,14 +82,14 @@ def _waves(floor: Floor, doors: Array, s: Setting, rng: np.random.Generator) -> 
     mean = np.take_along_axis(both, near, 0).mean(axis=0)
     fitting = np.flatnonzero((mean >= s.trip[0]) & (mean <= s.trip[1]))
     if not len(fitting):
-        raise ValueError(f"no shelf is a round trip of {s.trip} steps away, but {mean}; widen trip")
+        raise UserError(f"no shelf is a round trip of {s.trip} steps away, but {mean}; widen trip")
     gates, picks = [], []
     for middle in rng.choice(fitting, s.pool):
         far = abs(places // columns - places[middle] // columns)
         far = far + abs(places % columns - places[middle] % columns)
         around = places[far <= s.radius]
         if len(around) < s.picks:
-            raise ValueError(f"{len(around)} cells within radius {s.radius}, not {s.picks} picks")
+            raise UserError(f"{len(around)} cells within radius {s.radius}, not {s.picks} picks")
         taken = rng.choice(around, s.picks, replace=False)
         gates.append(np.repeat(doors[near[:, middle]], s.picks))
         picks.append(np.tile(taken, s.gates))
@@ -171,7 +172,7 @@ def _drawn(
                 break
         if len(taken) == s.stimuli:
             return hazard, np.concatenate(errands)
-    raise ValueError(
+    raise UserError(
         f"{len(taken)} of {s.pool} waves have {s.errands} errands of which {s.touched} cross a "
         f"hazard and the others are longer by {s.detour:g}, not {s.stimuli}; lower detour, widen "
         "touched or draw more"

@@ -29,7 +29,7 @@ from rapo.platforms.warehouse.kernel import (
 from rapo.platforms.warehouse.lockout import locked_out
 from rapo.platforms.warehouse.orders import orders_of
 from rapo.platforms.warehouse.setting import Setting
-from rapo_core.validate import one_of, whole_number
+from rapo_core.checks import one_of, whole_number
 
 KERNELS = ("rapo", "lockout")
 ERRAND, SENT, HELD, MISTAKE = 1, 2, 3, 4  # lanes of draws

@@ -15,6 +15,7 @@ from rapo.platforms.settings import (
     ShareOrNone,
     Within,
 )
+from rapo_core.checks import UserError
 
 MOST_ROUTES = 31
 """Routes are the bits of a whole number while they are compared."""
@@ -55,7 +56,7 @@ class Setting(FrozenSetting):
         """Refuse values that do not go together."""
         for name, larger in (("gates", 2 * self.doors), ("errands", self.gates * self.picks)):
             if getattr(self, name) > larger:
-                raise ValueError(f"{name} must be <= {larger}, got {getattr(self, name)}")
+                raise UserError(f"{name} must be <= {larger}, got {getattr(self, name)}")
 
     def layout(self) -> Setting:
         """The same, with the frozen values of all that waves, routes and hazards do not need."""

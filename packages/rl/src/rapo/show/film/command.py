@@ -14,7 +14,7 @@ from rapo.show.film.output import film
 from rapo.show.film.recording import GraphView, Recording, frame_steps, record
 from rapo.show.film.scene import WIDTH, checked_size
 from rapo.show.film.subject import Subject
-from rapo_core.validate import whole_number
+from rapo_core.checks import whole_number
 
 PLATFORM_WIDTH = 1280
 """Pixels of a film of a platform: its pictures have words of their own."""

@@ -11,8 +11,9 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from rapo.envs.blit import Pixels
+from rapo.envs.frame_cache import Pixels
 from rapo.show.film.palette import Palette
+from rapo_core.checks import UserError
 
 SUFFIXES = (".gif", ".mp4")
 SAMPLES = 8
@@ -52,7 +53,7 @@ def checked_path(path: Path | str, *, force: bool) -> Path:
     """
     path = Path(path)
     if path.suffix.lower() not in SUFFIXES:
-        raise ValueError(f"a film is written to {' or '.join(SUFFIXES)}, got {path}")
+        raise UserError(f"a film is written to {' or '.join(SUFFIXES)}, got {path}")
     if path.is_dir():
         raise FileExistsError(f"{path} is a folder; choose another --out")
     folder = next(parent for parent in path.absolute().parents if parent.exists())
@@ -96,7 +97,7 @@ def _write_gif(frames: Frames, path: Path, fps: int, tick: Callable[[int], objec
 
     count = len(frames)
     if count * frames.shape[0] * frames.shape[1] > MOST_PIXELS:
-        raise ValueError(
+        raise UserError(
             f"{count} frames of {frames.shape[1]} x {frames.shape[0]} are too many for a GIF; "
             "choose a larger --every, a smaller --size, or .mp4"
         )
@@ -146,7 +147,7 @@ def _ffmpeg() -> Any:
 
         imageio_ffmpeg.get_ffmpeg_exe()
     except (ImportError, RuntimeError):
-        raise ValueError(f"an .mp4 needs ffmpeg: {EXTRA}, or choose a .gif") from None
+        raise UserError(f"an .mp4 needs ffmpeg: {EXTRA}, or choose a .gif") from None
     return imageio_ffmpeg
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from rapo.show.film.encode import FASTEST, checked_path, write
 from rapo.show.film.recording import Recording
 from rapo.show.film.scene import WIDTH, Scene
-from rapo_core.validate import whole_number
+from rapo_core.checks import whole_number
 
 
 def film(

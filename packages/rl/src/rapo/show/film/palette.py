@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from rapo.envs.blit import Pixels
+from rapo.envs.frame_cache import Pixels
 
 COLOURS = 250
 """Of a GIF; one of 256 must stay free for what does not change between frames."""

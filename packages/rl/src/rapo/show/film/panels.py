@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from rapo.envs.blit import Pixels
+from rapo.envs.frame_cache import Pixels
 from rapo.envs.render import ACTIVE, QUIET, SCAR, SENSITIVE, node_size
 from rapo.show.film.recording import GraphView, PlatformView
 

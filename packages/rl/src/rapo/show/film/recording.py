@@ -16,9 +16,9 @@ from rapo.rsd.plan import Place
 from rapo.rsd.policy import as_actor
 from rapo.rsd.runner import checked_horizons, let_watch
 from rapo.rsd.stage import checked_stimuli
+from rapo_core.checks import UserError, truth, whole_number
 from rapo_core.deformation import conductance
 from rapo_core.params import FieldParams
-from rapo_core.validate import truth, whole_number
 
 Array = npt.NDArray[Any]
 Spans = tuple[int, int, int]
@@ -108,7 +108,7 @@ class Recording:
         steps = frame_steps(spans, every)
         T = sum(spans)
         if sets.shape != (T, graph.n) or sets.dtype != np.bool_ or field.shape[:1] != (T,):
-            raise ValueError(
+            raise UserError(
                 f"active must be bool of shape {(T, graph.n)} and H have {T} rows, got "
                 f"{sets.dtype} {sets.shape} and {field.shape}"
             )
@@ -162,7 +162,7 @@ def record(
     )  # fmt: skip
     stage = stages[0]
     if type(stage) is not VectorStage:
-        raise ValueError(f"a film needs a graph or a platform of rapo, got {env!r}")
+        raise UserError(f"a film needs a graph or a platform of rapo, got {env!r}")
     let_watch(actor, stages, place, policy)
     notes = _GraphNotes(stage, deformed) if stage.graph is not None else _Snapshots(stage, deformed)
     counts: list[tuple[float, float]] = []
@@ -185,7 +185,7 @@ def frame_steps(spans: Spans, every: int) -> npt.NDArray[np.int64]:
     """
     every = whole_number("every", every, 1)
     if every > min(spans):
-        raise ValueError(
+        raise UserError(
             f"every must be at most the {min(spans)} steps of the shortest phase, got {every}"
         )
     starts = np.cumsum([0, *spans[:2]])

@@ -8,12 +8,12 @@ import numpy as np
 import numpy.typing as npt
 
 from rapo.cascade.setting import DECAY, REPLAY
-from rapo.envs.blit import Blit, Pixels
+from rapo.envs.frame_cache import Blit, Pixels
 from rapo.envs.render import ACTIVE, SCAR, SENSITIVE
 from rapo.rsd.plots import smoothed
 from rapo.show.film.panels import EMBER, FULL, LAND, PAPER, Box, GraphPanel, PicturePanel
 from rapo.show.film.recording import GraphView, Recording, frame_steps
-from rapo_core.validate import whole_number
+from rapo_core.checks import UserError, whole_number
 
 WIDTH = 840
 """Pixels of the layout; another size scales all of it."""
@@ -34,7 +34,7 @@ SMOOTH = 10
 def checked_size(size: int) -> int:
     """A width in pixels, if it is even: an .mp4 cannot have another."""
     if whole_number("size", size, SMALLEST, LARGEST) % 2:
-        raise ValueError(f"size must be an even number of pixels, got {size}")
+        raise UserError(f"size must be an even number of pixels, got {size}")
     return size
 
 
@@ -51,7 +51,7 @@ class Scene:
         from matplotlib.figure import Figure
 
         if (left.spans, left.every) != (right.spans, right.every):
-            raise ValueError(
+            raise UserError(
                 f"the recordings must share phases and frames, got {left.spans} every {left.every} "
                 f"and {right.spans} every {right.every}"
             )

@@ -6,14 +6,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rapo.cascade.load import read_graph
 from rapo.cascade.setting import ACTIONS
 from rapo.envs.episodes import EpisodesVectorEnv
 from rapo.envs.vector import GraphDiffusionVectorEnv
+from rapo.graphs.load import read_graph
 from rapo.paper.rsd_command import ConstantPolicy, find_policy
 from rapo.platforms.vector import PlatformVectorEnv
 from rapo.suite.domains import DOMAINS, Domain
 from rapo.suite.policies import Given
+from rapo_core.checks import UserError
 
 GRAPH_ENV = "rapo/GraphDiffusion-v0"
 BY_ENV = {domain.env: domain for domain in DOMAINS.values()}
@@ -42,9 +43,9 @@ class Subject:
         """
         domain = BY_ENV.get(self.env)
         if domain is None:
-            raise ValueError(f"no film of {self.env!r}; --env is one of {', '.join(BY_ENV)}")
+            raise UserError(f"no film of {self.env!r}; --env is one of {', '.join(BY_ENV)}")
         if self.action is not None and self.policy is not None:
-            raise ValueError(f"give --action {self.action} or --policy {self.policy}, not both")
+            raise UserError(f"give --action {self.action} or --policy {self.policy}, not both")
         self._refuse_idle()
         if self.env == GRAPH_ENV and self.policy is not None and self.policy.endswith(".pt"):
             return self._trained()
@@ -61,7 +62,7 @@ class Subject:
     def _refuse_idle(self) -> None:
         """Options that another environment has."""
         if self.graph is not None and (self.nodes is not None or self.graph_seed is not None):
-            raise ValueError(
+            raise UserError(
                 f"give either --graph {self.graph} or --nodes and --graph-seed, not both"
             )
         on_graph = self.env == GRAPH_ENV
@@ -72,7 +73,7 @@ class Subject:
             ("--platform-seed", self.platform_seed, "platforms"),
         ):
             if value is not None and on_graph != (whose == "graphs"):
-                raise ValueError(f"{name} {value} is for {whose}, not for --env {self.env}")
+                raise UserError(f"{name} {value} is for {whose}, not for --env {self.env}")
 
     def _made(self, domain: Domain) -> EpisodesVectorEnv:
         if domain.env != GRAPH_ENV:
@@ -89,7 +90,7 @@ class Subject:
             from rapo.agents.agent import policy_of
             from rapo.paper.evaluation import run_of_graph
         except ImportError as error:
-            raise ValueError(f"this needs torch; pip install 'rapo-rl[torch]' ({error})") from None
+            raise UserError(f"this needs torch; pip install 'rapo-rl[torch]' ({error})") from None
         words = {"nodes": self.nodes, "graph_seed": self.graph_seed}
         content, config = run_of_graph(
             self.policy,
@@ -108,5 +109,5 @@ class Subject:
             return ConstantPolicy(ACTIONS.index(words), count)
         if not words.isdecimal() or int(words) >= count:
             named = f", or {', '.join(ACTIONS)}" if self.env == GRAPH_ENV else ""
-            raise ValueError(f"--action must be in 0..{count - 1}{named}, got {words!r}")
+            raise UserError(f"--action must be in 0..{count - 1}{named}, got {words!r}")
         return ConstantPolicy(int(words), count)

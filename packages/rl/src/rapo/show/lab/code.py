@@ -5,9 +5,9 @@ from __future__ import annotations
 import shlex
 from collections.abc import Sequence
 
-from rapo.show.lab.choice import CONSTANTS, FILE, GENERATED, Draws, Place, Side
 from rapo.show.lab.numbers import ROWS
 from rapo.show.lab.policies import find_policy
+from rapo.show.lab.request import CONSTANTS, FILE, GENERATED, Draws, Place, Side
 from rapo.show.lab.sources import Source
 
 _TELL = '''

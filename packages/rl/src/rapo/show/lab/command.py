@@ -15,9 +15,10 @@ import typer
 
 from rapo.platforms.registration import PLATFORMS
 from rapo.rsd.result import refuse_to_overwrite
-from rapo.show.lab.choice import CONSTANTS, EPISODES, FILE, GENERATED, Draws, Place, Side
 from rapo.show.lab.numbers import Answer, answer
+from rapo.show.lab.request import CONSTANTS, EPISODES, FILE, GENERATED, Draws, Place, Side
 from rapo.show.lab.sources import find_source
+from rapo_core.checks import UserError
 from rapo_core.params import FieldParams
 
 PORT = 8899
@@ -68,7 +69,7 @@ def lab(
     words |= {name: v for name, v in (("regions", regions), ("policy", policy)) if v is not None}
     if not printed:
         if out is not None:
-            raise ValueError(f"--out {out} is for --print")
+            raise UserError(f"--out {out} is for --print")
         Side.of(words, FieldParams())  # a wrong value is told here, not first on the page
         serve(place, {"a": words, "draws": draws}, port, open_browser=browser)
         return
@@ -88,7 +89,7 @@ def _place(nodes: int | None, seed: int, graph: Path | None, env: str | None) ->
     given = {"--nodes": nodes, "--graph": graph, "--env": env}
     used = [f"{name} {value}" for name, value in given.items() if value is not None]
     if len(used) > 1:
-        raise ValueError(f"choose one of --nodes, --graph and --env, got {' and '.join(used)}")
+        raise UserError(f"choose one of --nodes, --graph and --env, got {' and '.join(used)}")
     if graph is not None:
         return Place.of({"kind": FILE, "path": str(graph)})
     if env is not None:
@@ -105,7 +106,7 @@ def _constants(changes: list[str]) -> dict[str, float]:
                 raise ValueError
             found[name] = float(value)
         except ValueError:
-            raise ValueError(
+            raise UserError(
                 f"--set takes NAME=NUMBER of {', '.join(CONSTANTS)}, got {change!r}"
             ) from None
     return found
@@ -137,12 +138,12 @@ def serve(place: Place, words: dict[str, Any], port: int, *, open_browser: bool)
     try:
         import uvicorn
 
-        from rapo.show.lab.answers import Desk
+        from rapo.show.lab.api import Desk
         from rapo.show.lab.server import Lab
     except ModuleNotFoundError as error:
         if error.name is not None and error.name.startswith("rapo"):
             raise
-        raise ValueError(f"rapo lab needs {error.name}; pip install 'rapo-rl[lab]'") from None
+        raise UserError(f"rapo lab needs {error.name}; pip install 'rapo-rl[lab]'") from None
     with _listening(port) as listener:
         made = Lab(Desk(place, words))
         address = f"http://{HOST}:{listener.getsockname()[1]}/?token={made.token}"
@@ -175,11 +176,11 @@ def serve(place: Place, words: dict[str, Any], port: int, *, open_browser: bool)
 
 def _listening(port: int) -> socket.socket:
     if not 0 <= port <= 65535:
-        raise ValueError(f"--port must be in 0..65535, got {port}")
+        raise UserError(f"--port must be in 0..65535, got {port}")
     try:
         return socket.create_server((HOST, port))
     except OSError as error:
-        raise ValueError(
+        raise UserError(
             f"port {port} of {HOST} cannot be used ({error.strerror}); choose another with --port, "
             "or --port 0 for a free one"
         ) from None

@@ -13,14 +13,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from rapo.cascade.fit import WINDOW
 from rapo.cascade.setting import DECAY, EXPOSURE, REPLAY
 from rapo.envs.stage import VectorStage
 from rapo.envs.vector import GraphDiffusionVectorEnv
+from rapo.graphs.fit import WINDOW
 from rapo.rsd.frame import joined
 from rapo.rsd.result import TRACES, RSDResult
 from rapo.rsd.stage import checked_stimuli
-from rapo.show.lab.choice import Draws
+from rapo.show.lab.request import Draws
 
 Traces = dict[str, npt.NDArray[Any]]
 Check = Callable[[], None]

@@ -12,9 +12,9 @@ from rapo.envs.stage import VectorStage
 from rapo.rsd.episodes import walk
 from rapo.rsd.policy import Watcher, as_actor
 from rapo.rsd.stage import checked_stimuli
-from rapo.show.lab.choice import Draws, Side
 from rapo.show.lab.numbers import Check
 from rapo.show.lab.policies import find_policy
+from rapo.show.lab.request import Draws, Side
 from rapo.show.lab.scenes import Walkers
 from rapo.show.lab.sources import GraphSource, Source
 

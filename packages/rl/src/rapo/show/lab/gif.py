@@ -12,10 +12,10 @@ import numpy as np
 
 from rapo.show.film import Recording, film, record
 from rapo.show.film.recording import frame_steps
-from rapo.show.lab.choice import Draws, Side
 from rapo.show.lab.film import film_of
 from rapo.show.lab.numbers import Check, Tell
 from rapo.show.lab.policies import find_policy
+from rapo.show.lab.request import Draws, Side
 from rapo.show.lab.sources import GraphSource, Source
 
 EVERY = 10

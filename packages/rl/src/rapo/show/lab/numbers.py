@@ -13,9 +13,9 @@ import numpy as np
 from rapo.rsd.frame import against
 from rapo.rsd.result import RSDResult
 from rapo.rsd.runner import evaluate
-from rapo.show.lab.choice import Draws, Side, blamed
 from rapo.show.lab.constant import run_constant
 from rapo.show.lab.policies import Found, find_policy
+from rapo.show.lab.request import Draws, Side, blamed
 from rapo.show.lab.sources import GraphSource, Source
 
 ROWS = (

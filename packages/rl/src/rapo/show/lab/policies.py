@@ -11,7 +11,7 @@ import numpy as np
 
 from rapo.envs.field_summary import SUMMARY
 from rapo.rsd.saved_models import load_saved_model
-from rapo.show.lab.choice import ControlError, Side, blamed
+from rapo.show.lab.request import ControlError, Side, blamed
 from rapo.show.lab.sources import GraphSource, Source
 
 OBSERVED = ("x", "xsummary", "xGH")

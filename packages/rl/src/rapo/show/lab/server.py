@@ -18,11 +18,11 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
-from rapo.show.lab.answers import Desk
-from rapo.show.lab.choice import ControlError
-from rapo.show.lab.packing import as_json
+from rapo.show.lab.api import Desk
+from rapo.show.lab.latest_job import SupersededError
+from rapo.show.lab.request import ControlError
 from rapo.show.lab.sources import MOST_BYTES
-from rapo.show.lab.work import SupersededError
+from rapo.show.lab.wire import as_json
 
 MOST_WORDS = 100_000
 """Bytes of a request that is not an upload."""

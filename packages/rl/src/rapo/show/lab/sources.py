@@ -14,15 +14,15 @@ import gymnasium
 import numpy as np
 import numpy.typing as npt
 
-from rapo.cascade.fit import Fit, fit
-from rapo.cascade.generate import generate
 from rapo.cascade.graph import Graph
-from rapo.cascade.load import read_graph
 from rapo.cascade.regions import make_regions
 from rapo.cascade.setting import ACTIONS, Setting
 from rapo.envs.episodes import EpisodesVectorEnv
 from rapo.envs.vector import GraphDiffusionVectorEnv
-from rapo.show.lab.choice import FILE, MOST_NODES, ControlError, Place, Side, blamed
+from rapo.graphs.fit import Fit, fit
+from rapo.graphs.generate import generate
+from rapo.graphs.load import read_graph
+from rapo.show.lab.request import FILE, MOST_NODES, ControlError, Place, Side, blamed
 from rapo.suite.domains import DOMAINS
 from rapo_core.params import FieldParams
 

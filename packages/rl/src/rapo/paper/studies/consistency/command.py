@@ -24,6 +24,7 @@ from rapo.paper.studies.consistency.reasons import Reason, reasons, spread_curve
 from rapo.paper.studies.consistency.screened import Screened, read_logs
 from rapo.paper.studies.consistency.summary import PICTURE, rests_on, summary
 from rapo.paper.studies.section import Store
+from rapo_core.checks import UserError
 from rapo_core.params import FieldParams
 
 SHIFTS: dict[str, dict[str, Any]] = {
@@ -87,7 +88,7 @@ def run_consistency(
     need_pyarrow()
     out, data = Path(out), Path(data)
     if preset not in readings.SIZES:
-        raise ValueError(f"no preset is called {preset!r}; known are {', '.join(readings.SIZES)}")
+        raise UserError(f"no preset is called {preset!r}; known are {', '.join(readings.SIZES)}")
     slots = checked_slots(engine, jobs)
     screened = read_logs(data)  # before hours of training: a damaged line ends it here
     if console is not None:

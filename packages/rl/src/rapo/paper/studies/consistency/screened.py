@@ -15,6 +15,7 @@ from rapo.paper.calibration.log import Log
 from rapo.paper.calibration.targets import completed
 from rapo.paper.screening import EPISODES
 from rapo.paper.studies.consistency.numbers import SCREENED
+from rapo_core.checks import UserError
 
 CAPPED = 0.01
 """Largest share of capped edges: those hardly feel the gate, and OddsRatio does not see it."""
@@ -92,7 +93,7 @@ def _row(entry: Mapping[str, Any], log: str, path: Path) -> dict[str, Any]:
         setting = json.dumps(entry["setting"], sort_keys=True)
         score = float(entry["score"])
     except (KeyError, TypeError, ValueError) as error:
-        raise ValueError(
+        raise UserError(
             f"the line {entry['key']!r} of {path} is damaged ({error!r}); remove it"
         ) from None
     return {"log": log, "key": entry["key"], "setting": setting, "score": score, **found, **also}

@@ -17,11 +17,11 @@ import numpy.typing as npt
 import pandas as pd
 
 from rapo.cascade import stats as row
+from rapo.cascade.draws import derive
 from rapo.cascade.engine import Cascade
-from rapo.cascade.generate import generate
-from rapo.cascade.rng import derive
 from rapo.cascade.served import greedy
 from rapo.cascade.setting import AGGRESSIVE, CONSERVATIVE, EXPOSURE, REPLAY, Setting
+from rapo.graphs.generate import generate
 from rapo.paper.pieces import write_rows
 from rapo.paper.screening import EVERY
 from rapo.paper.studies.consistency.frontier import met

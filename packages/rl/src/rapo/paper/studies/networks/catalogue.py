@@ -8,9 +8,9 @@ from typing import Any
 
 import networkx
 
-from rapo.cascade.generate import generate
 from rapo.cascade.graph import Graph
-from rapo.cascade.load import from_networkx, load_edges
+from rapo.graphs.generate import generate
+from rapo.graphs.load import from_networkx, load_edges
 
 CLEAN: dict[str, Any] = {"self_loops": "drop", "duplicates": "drop"}
 

@@ -19,6 +19,7 @@ from rapo.paper.studies.networks import analysis
 from rapo.paper.studies.networks.catalogue import NETWORKS
 from rapo.paper.studies.networks.figure import label, plot_networks
 from rapo.paper.studies.networks.plan import SIZES, Measure
+from rapo_core.checks import UserError
 
 
 def networks_from_words(
@@ -79,7 +80,7 @@ def run_networks(
     need_pyarrow()
     out, data = Path(out), Path(data)
     if preset not in SIZES:
-        raise ValueError(f"no preset is called {preset!r}; known are {', '.join(SIZES)}")
+        raise UserError(f"no preset is called {preset!r}; known are {', '.join(SIZES)}")
     slots = checked_slots(engine, jobs)
     size = SIZES[preset]
     chosen = [network for network in NETWORKS if network.key in size.networks]

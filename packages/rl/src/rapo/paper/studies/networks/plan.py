@@ -14,10 +14,10 @@ from rapo.agents.config import PPOConfig
 from rapo.agents.methods import METHODS
 from rapo.agents.train import train
 from rapo.agents.train_config import TrainConfig
-from rapo.cascade.fit import fit
 from rapo.cascade.graph import Graph
 from rapo.cascade.setting import AGGRESSIVE, Setting
 from rapo.envs.vector import GraphDiffusionVectorEnv
+from rapo.graphs.fit import fit
 from rapo.paper.pieces import write_rows
 from rapo.paper.rsd_command import ConstantPolicy
 from rapo.paper.studies.networks.catalogue import NETWORKS, Network

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from rapo.paper.presets import Preset
 from rapo.paper.tasks import Evaluate
+from rapo_core.checks import UserError
 
 METHODS = ("GE", "PM-ST", "RAPO", "off@rep")
 
@@ -52,7 +53,7 @@ def as_many_regions(preset: Preset, nodes: int) -> str:
     """
     kind, _, size = preset.setting.regions.partition(":")
     if kind not in ("community", "pieces"):
-        raise ValueError(
+        raise UserError(
             f"as_many needs regions of a mean size, such as 'community:3.2', got "
             f"{preset.setting.regions!r}; leave as_many empty"
         )
