@@ -25,9 +25,13 @@ def run_command(
     """Run `app` with the words of the command line and leave the process with its exit code.
 
     A warning becomes a line on stderr that begins with `name`. An error that the user can mend
-    becomes such a line too, with exit code 2; any other error is ours, with exit code 1. `distribution` is the one that brings the command; it has to fit the installed core.
-    `missing` holds, by module, what to say where an optional package is not installed.
-    Typer has to be installed; the core itself does not need it.
+    becomes such a line too, with exit code 2; any other error is ours, with exit code 1.
+
+    Args:
+        name: of the command, with which every line on stderr begins.
+        app: a Typer application. The core itself does not need Typer.
+        distribution: the one that brings the command; its version has to be that of the core.
+        missing: what to say, by module, where an optional package is not installed.
     """
     import typer
 
@@ -53,8 +57,9 @@ def run_command(
     except typer.Abort:
         typer.echo(f"{name}: stopped", err=True)
     except Exception as error:
-        if isinstance(error, ModuleNotFoundError) and error.name in (missing or {}):
-            typer.echo(f"{name}: {(missing or {})[error.name]}", err=True)
+        absent = str(error.name) if isinstance(error, ModuleNotFoundError) else ""
+        if missing and absent in missing:
+            typer.echo(f"{name}: {missing[absent]}", err=True)
         elif os.environ.get(DEBUG, "0") not in ("", "0"):
             raise
         else:
