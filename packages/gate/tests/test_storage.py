@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from waiting import until
 
 from rapo_gate import Gate, GateConfig, StoreError
 from rapo_gate.fold import ROW
@@ -279,17 +280,19 @@ def test_verify_does_not_hold_the_gate_up(make: Make, monkeypatch: pytest.Monkey
 
     def slow_read(*args: Any, **more: Any) -> Any:
         folding.set()
-        assert go_on.wait(20)
+        go_on.wait()
         return read(*args, **more)
 
     found: dict[str, Any] = {}
     monkeypatch.setattr(gate.store, "read", slow_read)
     thread = threading.Thread(target=lambda: found.update(gate.verify()))
     thread.start()
-    assert folding.wait(20)
-    taken = platform.report("s0")  # while the log is folded afresh
-    go_on.set()
-    thread.join()
+    try:
+        until(folding.is_set, thread.is_alive)
+        taken = platform.report("s0")  # while the log is folded afresh
+    finally:
+        go_on.set()
+        thread.join()
     assert found["ok"] and found["position"] < taken.report_id
     assert gate.verify()["position"] == taken.report_id
 
