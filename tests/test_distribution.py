@@ -1,14 +1,13 @@
-"""What pip gets: contents of the wheel, the index page, names of extras, addresses."""
+"""What pip gets: contents of the three wheels, names of extras, one version, the image's files."""
 
 from __future__ import annotations
 
 import email
-import importlib.util
+import email.message
 import re
 import shutil
 import subprocess
 import sys
-import tarfile
 import tomllib
 import zipfile
 from pathlib import Path
@@ -16,158 +15,127 @@ from pathlib import Path
 import pytest
 from repository import ROOT
 
-PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
-RELATIVE = re.compile(r"\]\((?!https://|http://|mailto:|#)[^)]*\)")
-SOMEWHERE = "https://host.example/owner/rapo"
+PACKAGES = {"core": "rapo_core", "rl": "rapo", "gate": "rapo_gate"}
+"""The folder of every distribution below `packages`, and what it is imported as."""
+PROJECTS = {
+    folder: tomllib.loads((ROOT / "packages" / folder / "pyproject.toml").read_text())["project"]
+    for folder in PACKAGES
+}
+GATE_LEAVES_OUT = {"gymnasium", "matplotlib", "pandas", "networkx", "torch"}
 
 
-@pytest.fixture(scope="module")
-def hook():
-    spec = importlib.util.spec_from_file_location("hatch_build", ROOT / "hatch_build.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-@pytest.fixture(scope="module")
-def built(tmp_path_factory):
-    """Source distribution and the wheel made from it, as `python -m build` makes them."""
-    folder = tmp_path_factory.mktemp("dist")
-    command = [sys.executable, "-m", "build", "--no-isolation", "--outdir", str(folder), str(ROOT)]
-    done = subprocess.run(command, capture_output=True, text=True)
+def build(folder: Path, package: Path) -> None:
+    command = [sys.executable, "-m", "build", "--no-isolation", "--wheel", "--outdir", str(folder)]
+    done = subprocess.run([*command, str(package)], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
-    return folder
 
 
 @pytest.fixture(scope="module")
-def wheel(built):
-    (path,) = built.glob("*.whl")
-    with zipfile.ZipFile(path) as file:
-        yield file
+def wheels(tmp_path_factory: pytest.TempPathFactory) -> dict[str, zipfile.ZipFile]:
+    """The wheel of every package, as `make wheels` makes it."""
+    opened = {}
+    for package in PACKAGES:
+        folder = tmp_path_factory.mktemp(package)
+        build(folder, ROOT / "packages" / package)
+        (path,) = folder.glob("*.whl")
+        opened[package] = zipfile.ZipFile(path)
+    return opened
 
 
-@pytest.fixture(scope="module")
-def metadata(wheel):
+def metadata(wheel: zipfile.ZipFile) -> email.message.Message:
     (name,) = [n for n in wheel.namelist() if n.endswith(".dist-info/METADATA")]
     return email.message_from_bytes(wheel.read(name))
 
 
-def test_the_wheel_holds_the_package_whole_and_nothing_else(wheel):
-    names = [n for n in wheel.namelist() if ".dist-info/" not in n]
-    files = {p for p in (ROOT / "src").rglob("*") if p.is_file() and "__pycache__" not in p.parts}
-    package = {p.relative_to(ROOT / "src").as_posix() for p in files}
+@pytest.mark.parametrize("package", PACKAGES)
+def test_a_wheel_holds_its_package_whole_and_nothing_else(
+    wheels: dict[str, zipfile.ZipFile], package: str
+) -> None:
+    names = {n for n in wheels[package].namelist() if ".dist-info/" not in n}
+    source = ROOT / "packages" / package / "src"
+    files = {p for p in source.rglob("*") if p.is_file() and "__pycache__" not in p.parts}
     manual = {n for n in names if n.startswith("rapo/docs/")}
-    assert set(names) - manual == package
-    assert {Path(n).suffix for n in manual} == {".md"}
-    assert {"rapo/docs/faq.md", "rapo/docs/gate/README.md"} <= manual
+    assert names - manual == {p.relative_to(source).as_posix() for p in files}
+    if package == "rl":
+        assert {Path(n).suffix for n in manual} == {".md"}
+        assert {"rapo/docs/faq.md", "rapo/docs/gate/README.md"} <= manual
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "rapo/py.typed",
-        "rapo/cascade/setting.toml",
-        "rapo/cascade/readings/compact.toml",
-        "rapo/platforms/feed/setting.toml",
-        "rapo/gate/service/templates/base.html",
-        "rapo/gate/service/static/page.css",
-        "rapo/gate/service/static/vendor/htmx.min.js",
-    ],
-)
-def test_the_wheel_holds_what_is_no_python(wheel, name):
-    assert len(wheel.read(name)) >= (name != "rapo/py.typed")
+@pytest.mark.parametrize("package", PACKAGES)
+def test_a_wheel_has_a_page_a_licence_and_types(
+    wheels: dict[str, zipfile.ZipFile], package: str
+) -> None:
+    names = wheels[package].namelist()
+    assert f"{PACKAGES[package]}/py.typed" in names
+    assert any(n.endswith("licenses/LICENSE") for n in names)
+    page = str(metadata(wheels[package]).get_payload())
+    assert f"pip install {PROJECTS[package]['name']}" in page
+    assert not re.search(r"\]\((?!https://|#)", page)  # an index page has no relative links
 
 
-def test_the_source_distribution_holds_what_the_wheel_is_made_of(built):
-    (path,) = built.glob("*.tar.gz")
-    with tarfile.open(path) as file:
-        tops = {Path(name).parts[1] for name in file.getnames() if len(Path(name).parts) > 1}
-    assert {"src", "README.md", "LICENSE", "hatch_build.py", "pyproject.toml"} <= tops
-    assert not tops & {"tests", "results", "benchmarks", "chaos"}
-
-
-def test_what_the_image_copies_is_enough_to_build(tmp_path):
-    copied = re.findall(
-        r"^COPY (?!--from)(.*) \S+$", (ROOT / "deploy/Dockerfile").read_text(), re.M
-    )
-    kept = (ROOT / "deploy/Dockerfile.dockerignore").read_text().split()
-    for name in " ".join(copied).split():
-        assert f"!{name}" in kept
-        if (ROOT / name).is_dir():
-            shutil.copytree(ROOT / name, tmp_path / name)
-        else:
-            shutil.copy(ROOT / name, tmp_path / name)
-    command = [sys.executable, "-m", "build", "--no-isolation", "--wheel", str(tmp_path)]
-    done = subprocess.run(command, capture_output=True, text=True)
+def test_an_index_takes_them(wheels: dict[str, zipfile.ZipFile]) -> None:
+    files = [str(wheel.filename) for wheel in wheels.values()]
+    command = [sys.executable, "-m", "twine", "check", "--strict", *files]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def test_an_index_takes_both(built):
-    files = [str(path) for path in built.iterdir()]
-    done = subprocess.run(
-        [sys.executable, "-m", "twine", "check", "--strict", *files], capture_output=True, text=True
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-
-
-def test_the_page_of_an_index_has_no_link_that_leads_nowhere(metadata):
-    assert metadata["Description-Content-Type"] == "text/markdown"
-    page = metadata.get_payload()
-    assert "rapo demo" in page
-    assert not RELATIVE.findall(page)
-
-
-def test_with_a_repository_links_and_pictures_lead_there(hook):
-    text = (ROOT / "README.md").read_text()
-    page = hook.for_index(text, SOMEWHERE, "0.2.0")
-    assert not RELATIVE.findall(page)
-    assert f"![{'x'}]({SOMEWHERE}/raw/v1/a.png)" == hook.for_index("![x](a.png)", SOMEWHERE, "1")
-    assert f"[x]({SOMEWHERE}/blob/v1/a.md#b)" == hook.for_index("[x](a.md#b)", SOMEWHERE, "1")
-    paths = re.findall(rf"{SOMEWHERE}/(?:raw|blob)/v0\.2\.0/([^)#]*)", page)
-    assert len(paths) > 5
-    assert all((ROOT / path).exists() for path in paths)
-
-
-def test_code_and_links_elsewhere_stay_as_they_are(hook):
-    text = "[a](https://b.c)\n\n```python\nx[0](y)\n```\n\n[d](#e) ![f](https://g.h/i.png)\n"
-    assert hook.for_index(text, "", "1") == text
-    assert hook.for_index(text, SOMEWHERE, "1") == text
-
-
-def test_without_a_repository_nothing_is_invented(hook):
-    assert hook.addresses("", "1") == {}
-    assert hook.for_index("see [x](a.md)\n\n![y](a.png)\n\nend", "", "1") == "see x\n\nend"
-
-
-def test_with_a_repository_the_project_has_addresses(hook):
-    found = hook.addresses(SOMEWHERE, "1")
-    assert {"Source", "Changelog", "Issues", "Documentation"} == set(found)
-    assert all(address.startswith(SOMEWHERE) for address in found.values())
-
-
-def test_the_version_is_in_the_dated_changelog_and_the_citation(metadata):
-    version = metadata["Version"]
-    assert version == PROJECT["project"]["version"]
-    first = re.search(
-        r"^## (\S+) \((\d{4}-\d\d-\d\d)\)$", (ROOT / "CHANGELOG.md").read_text(), re.M
-    )
-    assert first[1] == version
+def test_one_version_is_in_all_projects_the_changelog_and_the_citation() -> None:
+    (version,) = {project["version"] for project in PROJECTS.values()}
+    changelog = (ROOT / "CHANGELOG.md").read_text()
+    first = re.search(r"^## (\S+) \((\d{4}-\d\d-\d\d)\)$", changelog, re.MULTILINE)
+    assert first is not None and first[1] == version
     citation = (ROOT / "CITATION.cff").read_text()
     assert f"version: {version}\n" in citation
     assert f"date-released: {first[2]}\n" in citation
+    for project in PROJECTS.values():
+        optional = project.get("optional-dependencies", {}).values()
+        needs = [*project["dependencies"], *(need for extra in optional for need in extra)]
+        for need in needs:
+            name = re.split(r"[\[=<> ]", need)[0]
+            if name in ("rapo-core", "rapo-gate"):
+                assert need == f"{name}=={version}"
 
 
-def test_extras_are_called_by_the_name_of_the_distribution():
-    known = set(PROJECT["project"]["optional-dependencies"])
-    pages = [ROOT / "README.md", ROOT / "CHANGELOG.md", ROOT / "CONTRIBUTING.md"]
-    pages += [*(ROOT / "docs").rglob("*.md"), *(ROOT / "src").rglob("*.py")]
-    named = 0
+def test_the_gate_and_the_core_name_nothing_of_the_research_half() -> None:
+    for package in ("core", "gate"):
+        names = {re.split(r"[\[=<>; ]", need)[0] for need in PROJECTS[package]["dependencies"]}
+        assert not names & {*GATE_LEAVES_OUT, "rapo-rl"}
+
+
+def test_what_the_image_copies_is_enough_to_build(tmp_path: Path) -> None:
+    dockerfile = (ROOT / "deploy/Dockerfile").read_text()
+    copied = re.findall(r"^COPY (?!--from)(.*) (\S+)$", dockerfile, re.MULTILINE)
+    kept = (ROOT / "deploy/Dockerfile.dockerignore").read_text().split()
+    for names, target in copied:
+        for name in names.split():
+            assert f"!{name}" in kept
+            place = tmp_path / target
+            if (ROOT / name).is_dir():
+                shutil.copytree(ROOT / name, place, symlinks=True)
+            else:
+                place.mkdir(parents=True, exist_ok=True)
+                shutil.copy(ROOT / name, place)
+    for package in ("core", "gate"):
+        build(tmp_path / "wheels", tmp_path / "packages" / package)
+
+
+def test_extras_are_called_by_the_name_of_their_distribution() -> None:
+    extras = {
+        project["name"]: set(project.get("optional-dependencies", {}))
+        for project in PROJECTS.values()
+    }
+    pages = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")]
+    pages += [*(ROOT / "packages").glob("*/src/**/*.py"), *(ROOT / "packages").glob("*/README.md")]
+    seen = 0
     for page in pages:
         text = page.read_text()
         for line in re.findall(r"pip install.*", text):
-            for name, extra in re.findall(r"['\"]([\w.-]*)\[([\w,]+)\]", line):
-                assert name in ("rapo-rl", "."), f"{page}: {line}"
-                assert set(extra.split(",")) <= known, f"{page}: {line}"
-                named += 1
-        assert not re.search(r"pip install rapo(?!-rl)\b", text), page
-    assert named > 10
+            for name, names in re.findall(r"['\"]([\w./-]*)\[([\w,]+)\]", line):
+                distribution = {f"./packages/{k}": p["name"] for k, p in PROJECTS.items()}.get(
+                    name, name
+                )
+                assert set(names.split(",")) <= extras[distribution], f"{page}: {line}"
+                seen += 1
+        assert not re.search(r"pip install rapo(?![\w-])", text), page
+    assert seen > 10
