@@ -86,8 +86,8 @@ class Tree:
     def judge(self, mutant: Mutant) -> Verdict:
         """Apply a mutant, run its tests, and take it back.
 
-        A kernel takes in functions and numbers of modules when it is compiled: mutants of files
-        with kernels, and of what stands outside functions, begin with none compiled.
+        Mutants of files with kernels, and of what stands outside functions, begin with no compiled
+        kernel: theirs must not stay in the cache that the other mutants share.
         """
         path = self.folder / "packages" / mutant.file
         original = path.read_bytes()
@@ -108,8 +108,6 @@ class Tree:
         """Pytest up to the first failure; `kernels` instead of those that other runs compiled."""
         words = [sys.executable, "-m", "pytest", "-x", "-p", "no:cacheprovider", "-p", "no:xdist",
                  "--hypothesis-seed=0"]  # fmt: skip
-        if kernels is None:
-            words += ["-p", "benchmarks.mutants.same_kernels"]
         changes = {
             **dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1"),
             "NUMBA_CACHE_DIR": str(self.kernels if kernels is None else kernels),

@@ -6,9 +6,9 @@ Its files, in the order in which data flows:
 - fields: G, H, psi and harm as functions that kernels inline
 - lanes: 32 episodes, or 32 reactors, as one value inside numba kernels
 - bits, bundle: sets as bits of words; many arrays as one argument of a kernel
-- jit: the decorators of kernels and their cache
+- jit, kernel_stamp: the decorators of kernels; what a cached kernel was made from
 - operating_point: steady traces against tau: which regions can scar, and when a scar bites
-- law, validate: action laws; rules of fields and other checks that name what they received
+- action_probs, checks: distributions over actions; checks that name what they received
 - version: of the installed package, and who else has its name
 - command_line: errors of a command as one line
 """

@@ -1,9 +1,7 @@
-"""`kernel`: numba's njit with a disk cache that notices changes in *every* kernel file.
+"""`kernel`: numba's njit with a disk cache that notices changes in all that a kernel takes in.
 
-Numba stamps a cached kernel with its own source file only. Ours inline scalar functions from
-other files (the field update, psi, the hash), so an edit or an upgrade there would be served from a
-stale cache. The stamp used here covers `core`, `cascade`, `scars` and the gate's law; other kernels
-inline nothing from elsewhere.
+Kernels inline functions of other files (the field update, psi, the hash). The stamp by which the
+cache knows a stale kernel is made in `kernel_stamp`.
 
 The options leave out what nobody calls (C entry points, entry points of inlined functions) and what
 nobody needs (reference counts where no array is made): a third of the time to compile otherwise.
@@ -16,13 +14,13 @@ import sys
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from functools import lru_cache
-from pathlib import Path
 from typing import Any, cast
 
 from numba import extending, njit
 from numba.core.event import Listener, register
 from numba.core.registry import CPUDispatcher
+
+from rapo_core.kernel_stamp import KernelIndex
 
 Function = Callable[..., Any]
 Decorator = Callable[[Function], Function]
@@ -37,24 +35,6 @@ QUIET = "RAPO_QUIET"
 """Environment variable that, set to anything but 0, keeps the line about compiling away."""
 MOMENT = 0.5
 """Seconds of compiling in a process after which the user is told about it."""
-
-_PACKAGES = Path(__file__).resolve().parents[3]
-_FILES_WITH_KERNELS = (
-    "core/src/**/*.py",
-    "rl/src/rapo/cascade/**/*.py",
-    "rl/src/rapo/scars/**/*.py",
-    "gate/src/rapo_gate/law.py",
-    "gate/src/rapo_gate/ledger.py",
-)
-
-
-@lru_cache(maxsize=1)
-def _stamp() -> tuple[tuple[str, float, int], ...]:
-    """(relative name, mtime, size) of every Python file that may hold a kernel."""
-    files = sorted(f for pattern in _FILES_WITH_KERNELS for f in _PACKAGES.glob(pattern))
-    return tuple(
-        (str(f.relative_to(_PACKAGES)), f.stat().st_mtime, f.stat().st_size) for f in files
-    )
 
 
 class _Announcer(Listener):
@@ -122,9 +102,10 @@ def lean_kernel(function: Function) -> Function:
 def _kernel(function: Function, counts_references: bool) -> Function:
     options: dict[str, Any] = {"no_cfunc_wrapper": True, "_nrt": counts_references}
     dispatcher = njit(cache=True, nogil=True, error_model="numpy", **options)(function)
-    index = getattr(getattr(dispatcher, "_cache", None), "_cache_file", None)
+    cache: Any = getattr(dispatcher, "_cache", None)
+    index = getattr(cache, "_cache_file", None)
     if index is not None:  # private to numba: absent means its own, narrower stamp stays in force
-        index._source_stamp = (index._source_stamp, _stamp())
+        cache._cache_file = KernelIndex(index, function)
     _announcer.kernels.add(function)
     return cast(Function, dispatcher)
 
