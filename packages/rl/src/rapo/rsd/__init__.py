@@ -7,8 +7,7 @@ Its files, in the order in which data flows:
 - runner, plan, episodes, frame: `evaluate`: what is run, the phases of one run, the numbers of
   its episodes
 - metrics, statistics, bootstrap, tails, pooled, result: pure functions on what was found
-- plots, table, page, report: pictures, metrics in words; parts of every HTML page; the page of
-  RSD
+- plots, table, report: figures; the table of metrics; the HTML page of RSD
 - checker, trial, restart: what an environment or a policy breaks, in words
 """
 

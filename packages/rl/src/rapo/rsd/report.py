@@ -5,23 +5,21 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
-from html import escape
 from pathlib import Path
-from string import Template
 from typing import Any
 
 import numpy as np
 
 from rapo.cascade.setting import REPLAY
+from rapo.html.page import embedded, render
 from rapo.rsd import plots
-from rapo.rsd.page import page_html, picture_html
 from rapo.rsd.result import RSDResult
 from rapo.rsd.table import UNAVAILABLE, label, meaning, notes, rows_of, text_table
 
 __all__ = ["text_table", "write_report"]
 
 SIZE = 2_000_000
-"""Bytes that a page stays below; figures past it are named, not drawn."""
+"""Bytes below which a page stays. Figures for which there is no room are named, not drawn."""
 
 
 def write_report(
@@ -31,13 +29,13 @@ def write_report(
     title: str = "Replay Suppression Diagnostic",
     force: bool = False,
 ) -> Path:
-    """Write one HTML page that needs nothing else: table, figures, manifests.
+    """Write one HTML page with the table, figures and manifests of results; it needs no other file.
 
     Args:
         results: by name, in the order to show them.
-        path: the file to write; its folder is made.
-        title: of the page.
-        force: overwrite an earlier page.
+        path: the file to write. Its folder is made if there is none.
+        title: heading of the page.
+        force: whether to overwrite an earlier page.
 
     Raises:
         FileExistsError: the file exists and `force` is not set, or the path is a folder.
@@ -55,46 +53,28 @@ def write_report(
 
 
 def _page(results: Mapping[str, RSDResult], title: str) -> str:
-    parts = {
-        "title": escape(title),
-        "table": _html_table(results),
-        "notes": "\n".join(f"<p class=note>{escape(note)}</p>" for note in notes(results)),
-        "manifests": "\n".join(_manifest(name, result) for name, result in results.items()),
+    context: dict[str, Any] = {
+        "title": title,
+        "metrics": [
+            {"label": label(metric, results), "meaning": meaning(metric), "rows": rows}
+            for metric, rows in rows_of(results).items()
+        ],
+        "unavailable": UNAVAILABLE,
+        "notes": list(notes(results)),
+        "manifests": [_manifest(name, result) for name, result in results.items()],
     }
-    used = len(page_html(title, _BODY.substitute(parts, figures="")).encode())
-    figures, missing = [], []
+    room = SIZE - len(render("diagnostic.html", **context, figures=(), left_out=()).encode())
+    figures, left_out = [], []
     for caption, draw in _figures(results):
-        drawn, _ = draw()
-        figure = picture_html(drawn, caption)
-        drawn.clear()
-        if used + len(figure.encode()) > SIZE:
-            missing.append(caption)
+        figure, _ = draw()
+        source = embedded(figure)
+        figure.clear()
+        if len(source) > room:
+            left_out.append(caption)
             continue
-        used += len(figure.encode())
-        figures.append(figure)
-    if missing:
-        left = "; ".join(missing)
-        figures.append(f"<p class=note>Left out to keep the page small: {escape(left)}</p>")
-    return page_html(title, _BODY.substitute(parts, figures="\n".join(figures)))
-
-
-def _html_table(results: Mapping[str, RSDResult]) -> str:
-    out = []
-    for metric, rows in rows_of(results).items():
-        lines = []
-        for row in rows:
-            head = ""
-            if row is rows[0]:
-                head = (
-                    f'<th scope=rowgroup rowspan="{len(rows)}">{escape(label(metric, results))}'
-                    f"<small>{escape(meaning(metric))}</small></th>"
-                )
-            cells = f'<td colspan="4" class=none>{UNAVAILABLE}</td>'
-            if row.value != UNAVAILABLE:
-                cells = "".join(f"<td class=number>{escape(text)}</td>" for text in row[2:])
-            lines.append(f"<tr>{head}<td>{escape(row.result)}</td>{cells}</tr>")
-        out.append("<tbody>" + "\n".join(lines) + "</tbody>")
-    return "\n".join(out)
+        room -= len(source)
+        figures.append((caption, source))
+    return render("diagnostic.html", **context, figures=figures, left_out=left_out)
 
 
 def _figures(results: Mapping[str, RSDResult]) -> Iterator[tuple[str, Callable[[], Any]]]:
@@ -128,21 +108,14 @@ def _smoothing(result: RSDResult) -> int:
     return max(1, int(sizes[sizes > 0].min()) // 20)
 
 
-def _manifest(name: str, result: RSDResult) -> str:
-    """How a result was made: a row per entry of its manifest."""
+def _manifest(name: str, result: RSDResult) -> dict[str, Any]:
+    """How a result was made: the entries of its manifest as text."""
     entries = {**result.manifest, "graph_hash": result.graph_hash or UNAVAILABLE}
-    rows = "\n".join(
-        f"<tr><th scope=row>{escape(str(key))}</th><td>{escape(_words(value))}</td></tr>"
-        for key, value in entries.items()
-    )
-    counted = "1 episode" if len(result.frame) == 1 else f"{len(result.frame)} episodes"
-    return (
-        f"<details><summary>{escape(name)}: {counted}</summary>"
-        f"<table class=manifest>{rows}</table></details>"
-    )
+    texts = [(key, _text(value)) for key, value in entries.items()]
+    return {"name": name, "episodes": len(result.frame), "entries": texts}
 
 
-def _words(value: Any) -> str:
+def _text(value: Any) -> str:
     if isinstance(value, dict):
         return "\n".join(f"{key}: {_json(inner)}" for key, inner in value.items())
     return _json(value)
@@ -150,28 +123,3 @@ def _words(value: Any) -> str:
 
 def _json(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value, default=str, ensure_ascii=False)
-
-
-_BODY = Template("""<h1>$title</h1>
-<p>The Replay Suppression Diagnostic exposes a frozen policy to a stimulus, lets everything
-observable wash out, and shows it the same stimulus again while the environment keeps its memory of
-harm. If the cascade comes back as large as before, the system replays.</p>
-<p>RAG, AUC-R and SM-R near 1 mean that the cascade came back, well below 1 that Replay was
-suppressed; above 1, that Exposure was held down more than Replay.</p>
-<h2>Metrics</h2>
-<div class="wide"><table>
-<thead><tr><th scope=col>metric</th><th scope=col>result</th>
-<th scope=col class=number>mean ± std</th><th scope=col class=number>95% CI</th>
-<th scope=col class=number>n</th><th scope=col class=number>undefined</th></tr></thead>
-$table
-</table></div>
-<p class=note>n counts episodes; undefined ones (an empty Exposure, for instance) are left out of
-the mean and counted beside it. Pooled rows are totals of all episodes over one another, without a
-std. The interval is over these episodes: it does not tell how another
-graph or another trained policy would do.</p>
-$notes
-<h2>Figures</h2>
-$figures
-<h2>How the results were made</h2>
-$manifests
-""")

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from html import escape
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
-from rapo.paper.page import html_page, picture_html, table_html
-from rapo.paper.studies.section import Section
+from rapo.html.page import Section, render
 from rapo.platforms.data import STAND_IN
 from rapo.suite.demands import BARS, Bar, bars
 from rapo.suite.domains import DOMAINS, Domain
@@ -101,15 +100,23 @@ def write_scorecard(
     table.to_csv(out / "suite.csv", index=False, float_format="%.6g")
     figure, _ = plot_scorecard(cards)
     figure.savefig(out / "scorecard.png", dpi=130)
-    page = html_page(
-        _title(cards), _size(cards, manifest), _lead(cards, figure, waiting),
-        [section_of(card) for card in cards], "", manifest,
-    )  # fmt: skip
+    demands = [(card, bar) for card in cards for bar in card.bars]
+    missed = [(card.title, bar.demand, bar.found) for card, bar in demands if not bar.holds]
+    heading = f"Scorecard of {len(cards)} platform{'s' if len(cards) > 1 else ''}"
+    page = render(
+        "scorecard.html",
+        title=f"RAPO: {heading[0].lower()}{heading[1:]}",
+        heading=heading,
+        size=_size(cards, manifest),
+        sections=[section_of(card) for card in cards],
+        held=len(demands) - len(missed),
+        missed=pd.DataFrame(missed, columns=["missed in", "demand", "found"]),
+        waiting=waiting,
+        figure=figure,
+        matrix=_matrix(cards),
+        manifest=json.dumps(manifest, indent=2),
+    )
     (out / "scorecard.html").write_text(page, encoding="utf-8")
-
-
-def _title(cards: Sequence[Card]) -> str:
-    return f"scorecard of {len(cards)} platform{'s' if len(cards) > 1 else ''}"
 
 
 def _size(cards: Sequence[Card], manifest: Mapping[str, Any]) -> str:
@@ -125,28 +132,6 @@ def _size(cards: Sequence[Card], manifest: Mapping[str, Any]) -> str:
         f"episodes a domain, {exposure}/{decay}/{replay} steps, coupled draws; policy: "
         f"{words}{made_up}"
     )
-
-
-def _lead(cards: Sequence[Card], figure: Any, waiting: Sequence[str]) -> str:
-    """Counts, what is missed, the picture and the demands domain by domain."""
-    every = [(card, bar) for card in cards for bar in card.bars]
-    held = sum(bar.holds for _, bar in every)
-    missed = pd.DataFrame(
-        [(card.title, bar.demand, bar.found) for card, bar in every if not bar.holds],
-        columns=["missed in", "demand", "found"],
-    )
-    parts = [f"<p><strong>{held} demands hold, {len(missed)} are missed.</strong></p>"]
-    if waiting:
-        parts.append(f"<p>Not finished yet: {escape(', '.join(waiting))}.</p>")
-    if len(missed):
-        parts.append(table_html(missed))
-    caption = (
-        "Six numbers of RAPO in every domain, 1 the best; diamonds: the field's own baselines; "
-        "dashes: what is asked. Red is missed"
-    )
-    parts.append(f'<div class="wide">{picture_html(figure, caption)}</div>')
-    parts.append(table_html(_matrix(cards), "Every demand in every domain; details are below"))
-    return "\n".join(parts)
 
 
 def _matrix(cards: Sequence[Card]) -> pd.DataFrame:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 
+from rapo.html import page
 from rapo.paper.piece_reader import Piece, read_piece
 from rapo.paper.presets import Preset
 from rapo.paper.tasks import Evaluate
@@ -34,18 +34,9 @@ class Claim:
 
 
 @dataclass(frozen=True)
-class Section:
-    """A part of the report."""
+class Section(page.Section):
+    """A study's part of the report; `name` is that of the study and of its files."""
 
-    name: str
-    """Of the study, and of its files."""
-    title: str
-    text: Sequence[str] = ()
-    """Paragraphs."""
-    tables: Sequence[tuple[str, pd.DataFrame]] = ()
-    """Caption and cells, ready to print."""
-    figures: Sequence[tuple[str, str, Any]] = ()
-    """File name, caption that says what is seen, and the matplotlib figure."""
     claims: Sequence[Claim] = ()
     files: dict[str, pd.DataFrame] = field(default_factory=dict)
     """CSV files to write, by name."""

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import pandas as pd
 
-from rapo.paper.page import markdown_rows
+from rapo.html.page import markdown
 from rapo.paper.presets import Preset
 from rapo.paper.studies.consistency.frontier import OFTEN, Together, never_together
 from rapo.paper.studies.consistency.frontier import printed as shown
@@ -56,7 +56,7 @@ def summary(
             "shares of that action. Where off@rep is small under the greedy policy and not under "
             "the aggressive action, the policy stepped back, in Exposure or in Replay; the kernel "
             "did not let the same activity through.",
-            "\n".join(markdown_rows(shifted.round(2))),
+            markdown(shifted.round(2)),
         ]
     if found:
         parts += [
@@ -66,7 +66,7 @@ def summary(
             "graphs. Rows without a number of the paper are ours: off@rep against the Exposure of "
             "the same policy under P0, and of an action that never changes, for which the bound of "
             "1 is proven.",
-            "\n".join(markdown_rows(printed(dict(found)))),
+            markdown(printed(dict(found))),
             _held(found),
         ]
     parts += [
@@ -123,9 +123,9 @@ def _frontier(asked: pd.DataFrame, counts: pd.DataFrame, most: Together | None) 
     ]
     table = counts.rename(index=_TITLES).reset_index(names="")
     parts = [
-        "\n".join(markdown_rows(shown(asked))),
+        markdown(shown(asked)),
         "How many settings meet both numbers (on the diagonal, the one):",
-        "\n".join(markdown_rows(table)),
+        markdown(table),
         f"Each met by at least {OFTEN} settings, never both by one: "
         + ("; ".join(never) or "none")
         + ".",

@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.table import Column, Table
 
 from rapo.agents.train import locked
-from rapo.paper.page import markdown_rows
+from rapo.html.page import markdown
 from rapo.paper.pieces import need_pyarrow
 from rapo.paper.reproduce import run_goals, versions
 from rapo.paper.schedule import checked_slots
@@ -114,7 +114,7 @@ def run_networks(
 
 
 def _table(frame: pd.DataFrame) -> str:
-    return "\n".join(markdown_rows(frame))
+    return markdown(frame)
 
 
 def _summary(
