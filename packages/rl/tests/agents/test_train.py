@@ -217,7 +217,7 @@ def test_a_killed_process_is_resumed_to_the_same_weights(tmp_path, method, confi
     process = subprocess.Popen([sys.executable, "-c", SCRIPT, json.dumps(made.to_dict()), str(out)])
     try:
         until((out / "checkpoint.pt").exists, lambda: process.poll() is None)
-        with pytest.raises(ValueError, match="in use by another training run"):
+        with pytest.raises(ValueError, match="in use by a training run"):
             train(made, out, resume=True)
         time.sleep(random.uniform(0, 0.8))
     finally:
@@ -233,7 +233,7 @@ def test_a_folder_in_use_is_refused_until_it_is_free(tmp_path, config):
     made = config("GE", 1)
     with (tmp_path / ".lock").open("w") as held:
         fcntl.flock(held, fcntl.LOCK_EX)
-        with pytest.raises(ValueError, match="in use by another training run"):
+        with pytest.raises(ValueError, match="in use by another program"):
             train(made, tmp_path)
         assert not (tmp_path / "config.json").exists()
     train(made, tmp_path)

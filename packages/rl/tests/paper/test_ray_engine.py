@@ -12,9 +12,9 @@ from waiting import until
 
 from rapo.agents.checkpoint import load_checkpoint
 from rapo.agents.config import PPOConfig
-from rapo.agents.train import locked
 from rapo.agents.train_config import TrainConfig
 from rapo.cascade.setting import Setting
+from rapo.jobs.lock import locked
 from rapo.paper.ray_engine import RayEngine, ray_engine, run_quietly
 from rapo.paper.schedule import make_engine, run_tasks
 from rapo.paper.tasks import Evaluate, Train

@@ -12,9 +12,9 @@ import pytest
 from waiting import until
 
 from rapo.agents.config import PPOConfig
-from rapo.agents.train import locked
 from rapo.agents.train_config import TrainConfig
 from rapo.cascade.setting import Setting
+from rapo.jobs.lock import locked
 from rapo.paper.presets import QUICK, SMOKE
 from rapo.paper.reproduce import study
 from rapo.paper.schedule import local_engine, make_engine, needed, run_one, run_tasks

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import fcntl
 import json
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from math import isfinite
 from pathlib import Path
@@ -23,6 +21,7 @@ from rapo.agents.ppo import PPO
 from rapo.agents.run_file import NAME, AnyConfig, Run, write_run
 from rapo.agents.tracking import Tracker, checked_trackers, open_trackers
 from rapo.agents.train_config import TrainConfig
+from rapo.jobs.lock import locked
 from rapo_core.checks import UserError
 
 Report = Callable[[int, dict[str, float]], None]
@@ -109,22 +108,6 @@ def train(
                 tracker.close()
         seconds = perf_counter() - start
         return _summarise(out, config, learner, seconds, learner.updates - first)
-
-
-@contextmanager
-def locked(out: Path) -> Iterator[None]:
-    """Hold the folder of a run; the lock of a killed process is gone with it."""
-    if out.exists() and not out.is_dir():
-        raise UserError(f"{out} is a file; choose another --out")
-    out.mkdir(parents=True, exist_ok=True)
-    with (out / ".lock").open("w") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise UserError(
-                f"{out} is in use by another training run; wait for it or choose another --out"
-            ) from None
-        yield
 
 
 def _hash(config: AnyConfig) -> str:

@@ -10,7 +10,7 @@ from pathlib import Path
 from time import monotonic, sleep
 from typing import Any
 
-from rapo.agents.train import locked
+from rapo.jobs.lock import locked
 from rapo.paper.pool import THREADS
 from rapo.paper.schedule import News, run_one
 from rapo.paper.task import Task

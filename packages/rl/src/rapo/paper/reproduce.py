@@ -15,8 +15,8 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from rapo.agents.checkpoint import replace_text
-from rapo.agents.train import locked
 from rapo.cascade.setting import Setting
+from rapo.jobs.lock import locked
 from rapo.paper.cost import hours
 from rapo.paper.page import write_page
 from rapo.paper.piece_folder import PACK, pack

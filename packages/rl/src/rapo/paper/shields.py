@@ -12,8 +12,8 @@ from rapo.agents.agent import Agent, agent_of, load_run
 from rapo.agents.checkpoint import save_checkpoint
 from rapo.agents.methods import METHODS, SHIELD_THRESHOLD
 from rapo.agents.shield import Shield
-from rapo.agents.train import locked
 from rapo.agents.train_config import TrainConfig
+from rapo.jobs.lock import locked
 from rapo.paper.evaluation import evaluate_checkpoint
 from rapo.rsd.runner import evaluate
 from rapo_core.checks import UserError

@@ -9,7 +9,7 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from rapo.agents.train import locked
+from rapo.jobs.lock import locked
 from rapo.paper.pieces import need_pyarrow
 from rapo.paper.reproduce import run_goals
 from rapo.paper.schedule import checked_slots

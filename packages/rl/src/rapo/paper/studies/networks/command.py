@@ -10,8 +10,8 @@ from rich import box
 from rich.console import Console
 from rich.table import Column, Table
 
-from rapo.agents.train import locked
 from rapo.html.page import markdown
+from rapo.jobs.lock import locked
 from rapo.paper.pieces import need_pyarrow
 from rapo.paper.reproduce import run_goals, versions
 from rapo.paper.schedule import checked_slots

@@ -1,0 +1,89 @@
+"""`manifest.json`: what a folder of results holds, and with which versions it was made."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+from collections.abc import Mapping
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from rapo_core.checks import UserError
+from rapo_core.version import VERSION
+
+NAME = "manifest.json"
+PACKAGES = ("numpy", "numba", "torch", "gymnasium", "pandas", "scipy")
+"""Whose versions results may depend on."""
+
+
+def versions() -> dict[str, str]:
+    """Versions of this program and of what computes for it."""
+    return {
+        "rapo": VERSION,
+        "python": platform.python_version(),
+        **{name: version(name) for name in PACKAGES},
+    }
+
+
+def read_manifest(out: Path) -> dict[str, Any]:
+    """The manifest of a folder.
+
+    Raises:
+        UserError: the manifest is damaged.
+    """
+    path = out / NAME
+    try:
+        content: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        if not isinstance(content["config"], dict):
+            raise UserError("config is not an object")
+        if not isinstance(content.get("also_made_with", []), list):
+            raise UserError("also_made_with is not a list")
+    except (ValueError, KeyError, TypeError) as error:
+        raise UserError(f"{path} is damaged ({error}); choose another --out") from error
+    return content
+
+
+def write_manifest(out: Path, content: Mapping[str, Any]) -> None:
+    """Write the manifest; a kill leaves the old one or the new one."""
+    part = out / f"{NAME}.{os.getpid()}.part"
+    part.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
+    part.replace(out / NAME)
+
+
+def claim_folder(out: Path, config: Mapping[str, Any], **about: Any) -> None:
+    """Say in the manifest what the folder holds.
+
+    Args:
+        out: the folder.
+        config: what all results of the folder depend on, as plain values.
+        about: what else a reader of the manifest wants to know.
+
+    Raises:
+        UserError: the folder holds results of another config; nothing has changed.
+    """
+    mine = json.loads(json.dumps(config))
+    if (out / NAME).exists():
+        refuse_another_config(out, read_manifest(out)["config"], mine)
+    else:
+        write_manifest(out, {**about, "versions": versions(), "config": mine})
+
+
+def refuse_another_config(out: Path, before: Mapping[str, Any], mine: Mapping[str, Any]) -> None:
+    """Refuse a folder whose results are of another config than `mine`; name the first value."""
+    names = sorted(k for k in {*before, *mine} if before.get(k) != mine.get(k))
+    if names:
+        first = names[0]
+        raise UserError(
+            f"{out} holds results of another config; they differ in {', '.join(names)} "
+            f"(there {first} = {before.get(first)}, now {mine.get(first)}); choose another --out"
+        )
+
+
+def note_versions(out: Path) -> None:
+    """Add the versions in use to the manifest if other versions made the results so far."""
+    content, mine = read_manifest(out), versions()
+    others = content.get("also_made_with", [])
+    if content.get("versions") != mine and mine not in others:
+        write_manifest(out, {**content, "also_made_with": [*others, mine]})
