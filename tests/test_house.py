@@ -7,6 +7,7 @@ import pytest
 from repository import ROOT
 
 import rapo
+import rapo_core
 import rapo_gate
 from rapo.paper.demo import run_demo
 from rapo.rsd.result import refuse_to_overwrite
@@ -62,7 +63,9 @@ def test_the_architecture_names_every_package_and_files_that_are_there():
     assert [path for path in begun if not path.is_file()] == []
 
 
-@pytest.mark.parametrize("module", [rapo, rapo.agents, rapo.rsd, rapo.platforms, rapo_gate])
+@pytest.mark.parametrize(
+    "module", [rapo, rapo.agents, rapo.rsd, rapo.platforms, rapo_core, rapo_gate]
+)
 def test_public_names_are_visible_and_there(module):
     assert set(module.__all__) <= set(dir(module))
     for name in module.__all__:

@@ -1,5 +1,7 @@
 """Harm memory and deformation: the mathematics, written once.
 
+Names load on first use, see `__init__.pyi`: importing the package loads neither NumPy nor numba.
+
 Its files, in the order in which data flows:
 
 - params, memory, deformation: `FieldParams`, `HarmMemory`, conductance and what it does to kernels
@@ -12,3 +14,7 @@ Its files, in the order in which data flows:
 - version: of the installed package, and who else has its name
 - command_line: errors of a command as one line
 """
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -27,51 +27,6 @@ Its files, in the order in which data flows:
 - client, calls: for platforms that call the service: the standard library alone
 """
 
-from __future__ import annotations
+import lazy_loader
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from rapo_gate.config import GateConfig
-    from rapo_gate.decide import ConflictError, Decision
-    from rapo_gate.declare import Changed, Effect
-    from rapo_gate.gate import Field, Gate
-    from rapo_gate.intake import HarmReport, ReportResult
-    from rapo_gate.store import StoreError
-
-_HOME = {
-    "Changed": "declare",
-    "ConflictError": "decide",
-    "Decision": "decide",
-    "Effect": "declare",
-    "Field": "gate",
-    "Gate": "gate",
-    "GateConfig": "config",
-    "HarmReport": "intake",
-    "ReportResult": "intake",
-    "StoreError": "store",
-}
-
-__all__ = [
-    "Changed",
-    "ConflictError",
-    "Decision",
-    "Effect",
-    "Field",
-    "Gate",
-    "GateConfig",
-    "HarmReport",
-    "ReportResult",
-    "StoreError",
-]
-
-
-def __getattr__(name: str) -> Any:
-    if name in _HOME:
-        return getattr(import_module(f"rapo_gate.{_HOME[name]}"), name)
-    raise AttributeError(f"module 'rapo_gate' has no attribute {name!r}")
-
-
-def __dir__() -> list[str]:
-    return sorted([*globals(), *__all__])
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -1,0 +1,12 @@
+"""Public names of the gate and the modules that they are loaded from."""
+
+from .config import GateConfig as GateConfig
+from .decide import ConflictError as ConflictError
+from .decide import Decision as Decision
+from .declare import Changed as Changed
+from .declare import Effect as Effect
+from .gate import Field as Field
+from .gate import Gate as Gate
+from .intake import HarmReport as HarmReport
+from .intake import ReportResult as ReportResult
+from .store import StoreError as StoreError

@@ -1,0 +1,10 @@
+"""Public names of the platforms and the modules that they are loaded from."""
+
+from .batch import BatchPlatform as BatchPlatform
+from .proposal import Candidates as Candidates
+from .proposal import Harmed as Harmed
+from .registration import register_platform as register_platform
+from .single import PlatformEnv as PlatformEnv
+from .tabular import TabularReplayEnv as TabularReplayEnv
+from .vector import PlatformVectorEnv as PlatformVectorEnv
+from .walkers import CandidateReplayEnv as CandidateReplayEnv
