@@ -10,7 +10,8 @@ import rapo
 import rapo_core
 import rapo_gate
 from rapo.paper.demo import run_demo
-from rapo.rsd.result import refuse_to_overwrite
+from rapo.rsd.result import files_in
+from rapo_core.files import refuse_to_overwrite
 
 PACKAGES = ROOT / "packages"
 SOURCE = PACKAGES / "rl" / "src" / "rapo"
@@ -75,6 +76,6 @@ def test_public_names_are_visible_and_there(module):
 def test_words_name_places_as_paths_do(tmp_path):
     (tmp_path / "episodes.csv").write_text("")
     with pytest.raises(FileExistsError, match=r"episodes\.csv exists"):
-        refuse_to_overwrite(str(tmp_path))
+        refuse_to_overwrite(*files_in(str(tmp_path)))
     with pytest.raises(FileExistsError, match="is a file; choose another --out"):
         run_demo(50, 0, 2, 0, str(tmp_path / "episodes.csv"))

@@ -11,6 +11,7 @@ Its files, in the order in which data flows:
 - jit, kernel_stamp: the decorators of kernels; what a cached kernel was made from
 - operating_point: steady traces against tau: which regions can scar, and when a scar bites
 - action_probs, checks: distributions over actions; checks that name what they received
+- files: files that are written whole, and never overwritten unasked
 - version: of the installed package, and who else has its name
 - command_line: errors of a command as one line
 """

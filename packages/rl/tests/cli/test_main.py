@@ -135,7 +135,7 @@ def here(monkeypatch, capsys, *words):
         ("rsd run", "run is a run; its policy is run/checkpoint.pt"),
         ("rsd run/checkpoint.pt", "run/checkpoint.pt is damaged, or not a checkpoint of rapo"),
         ("rsd cut/checkpoint.pt", "was cut before its first one; rapo train goes on with --resume"),
-        ("rsd moderate --nodes 50 --out taken --force", "taken is a file; choose another folder"),
+        ("rsd moderate --nodes 50 --out taken --force", "taken is a file; choose another --out"),
         ("calibrate --points 3 --out new", "--points must be a power of 2, got 3"),
         ("calibrate --jobs 0 --out new", "--jobs must be a whole number >= 1, got 0"),
         ("calibrate --steps few --out new", "--steps must be a whole number such as 2e6"),

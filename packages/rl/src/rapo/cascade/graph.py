@@ -18,6 +18,7 @@ from scipy.sparse.csgraph import connected_components
 
 from rapo.cascade.edges import refuse_other_kind
 from rapo_core.checks import UserError
+from rapo_core.files import refuse_to_overwrite, written_whole
 
 FORMAT = 1
 _DIMENSIONS = {"positions": 2, "support": 2, "weights": 2}
@@ -226,20 +227,18 @@ class Graph:
         _validate_prob(copy)
         return copy
 
-    def save(self, path: str | Path) -> Path:
-        """Write to `path` (.npz). An existing file is not overwritten."""
+    def save(self, path: str | Path, *, force: bool = False) -> Path:
+        """Write to `path` (.npz); a file that exists is overwritten only with `force`."""
         path = Path(path)
         if path.suffix != ".npz":
             raise UserError(f"a graph is saved as .npz, got {path.name!r}; name it *.npz")
         arrays = {name: getattr(self, name) for name in _ARRAYS}
-        if self.labels:  # an entry more, which version 0.1 passes over: the format is the same
+        if self.labels:
             arrays["labels"] = _packed(self.labels)
         header = json.dumps({"format": FORMAT, "hash": self.hash, "meta": dict(self.meta)})
-        try:
-            with path.open("xb") as file:
-                np.savez_compressed(file, header=np.array(header), **arrays)
-        except FileExistsError:
-            raise FileExistsError(f"{path} exists; remove it or choose another name") from None
+        refuse_to_overwrite(path, force=force)
+        with written_whole(path) as part:
+            np.savez_compressed(part, header=np.array(header), **arrays)
         return path
 
     @classmethod

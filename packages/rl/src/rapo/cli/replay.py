@@ -61,7 +61,8 @@ def rsd(
 
     from rapo.paper.rsd_command import parse_horizons, remarks, run_rsd
     from rapo.rsd.report import text_table
-    from rapo.rsd.result import refuse_to_overwrite
+    from rapo.rsd.result import files_in
+    from rapo_core.files import refuse_to_overwrite
 
     options: dict[str, Any] = {
         "episodes": episodes, "seed": seed, "coupled": coupled, "off_at_replay": off_at_replay,
@@ -69,7 +70,7 @@ def rsd(
         "horizons": None if horizons is None else parse_horizons(horizons), "progress": True,
     }  # fmt: skip
     if out is not None:
-        refuse_to_overwrite(out, force=force)
+        refuse_to_overwrite(*files_in(out), force=force)
     made_of = {"deformation": deformation, "regions": regions, "observe": observe, "fit": fit}
     result = run_rsd(
         policy, nodes=nodes, graph_seed=graph_seed, graph=graph, made_of=made_of, method=method,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import platform
 from collections.abc import Mapping
 from importlib.metadata import version
@@ -11,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from rapo_core.checks import UserError
+from rapo_core.files import written_whole
 from rapo_core.version import VERSION
 
 NAME = "manifest.json"
@@ -47,9 +47,8 @@ def read_manifest(out: Path) -> dict[str, Any]:
 
 def write_manifest(out: Path, content: Mapping[str, Any]) -> None:
     """Write the manifest; a kill leaves the old one or the new one."""
-    part = out / f"{NAME}.{os.getpid()}.part"
-    part.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
-    part.replace(out / NAME)
+    with written_whole(out / NAME) as part:
+        part.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
 
 
 def claim_folder(out: Path, config: Mapping[str, Any], **about: Any) -> None:

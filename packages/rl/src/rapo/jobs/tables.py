@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import pandas as pd
 
 from rapo_core.checks import UserError
+from rapo_core.files import written_whole
 
 
 def need_pyarrow() -> None:
@@ -26,11 +26,9 @@ def write_table(path: Path, frame: pd.DataFrame) -> None:
     from pyarrow import parquet
 
     frame = frame.astype(dict.fromkeys(frame.select_dtypes("float64").columns, "float32"))
-    path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_suffix(f".{os.getpid()}.part")
     table = pa.Table.from_pandas(frame, preserve_index=False)
-    parquet.write_table(table, part, compression="zstd", write_page_checksum=True)
-    part.replace(path)
+    with written_whole(path) as part:
+        parquet.write_table(table, part, compression="zstd", write_page_checksum=True)
 
 
 def read_table(path: Path) -> pd.DataFrame:

@@ -16,6 +16,7 @@ from rapo.graphs.generate import generate
 from rapo.rsd.result import RSDResult
 from rapo.rsd.runner import evaluate
 from rapo_core.checks import UserError, whole_number
+from rapo_core.files import refuse_to_overwrite
 
 KERNELS: dict[str, dict[str, Any]] = {
     "P0": {"deformation": "off"},
@@ -96,12 +97,8 @@ def run_demo(
     if episodes < 2:
         raise UserError(f"episodes must be >= 2 to tell a spread, got {episodes}")
     whole_number("seed", seed, 0)
-    if out.exists() and not out.is_dir():
-        raise FileExistsError(f"{out} is a file; choose another --out")
     files = [out / "table.csv", out / "replay.png"]
-    taken = [file for file in files if file.exists()]
-    if taken and not force:
-        raise FileExistsError(f"{taken[0]} exists; choose another --out or pass --force")
+    refuse_to_overwrite(*files, force=force)
     results = {}
     with Progress(transient=True) as progress:
         task = progress.add_task(f"graph of {nodes} nodes", total=1 + len(KERNELS))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
@@ -24,6 +23,7 @@ from rapo.graphs.load import read_graph
 from rapo.graphs.scale import size_up_to
 from rapo.graphs.spread import spectral_radius, ungated_edges
 from rapo_core.checks import UserError
+from rapo_core.files import refuse_to_overwrite
 
 Line = tuple[str, str]
 """A name and what is said of it."""
@@ -93,7 +93,7 @@ def graph_from_words(
         with notes.status(f"drawing {out.name}"):
             network_figure(graph, path.name)[0].savefig(out, dpi=150)
     elif out is not None:
-        _save(graph, out)
+        graph.save(out, force=force)
     if out is not None:
         more = "" if show else f"; rapo graph show {out} tells more"
         console.print(f"wrote {out}{more}", highlight=False, soft_wrap=True)
@@ -110,18 +110,7 @@ def _check_out(out: Path | None, suffix: str, path: Path, *, show: bool, force: 
         raise UserError(f"--out must end in {suffix} here, got {out.name!r}")
     if not out.parent.is_dir():
         raise FileNotFoundError(f"there is no folder {out.parent}; make it first")
-    if out.exists() and not force:
-        raise FileExistsError(f"{out} exists; choose another --out or pass --force")
-
-
-def _save(graph: Graph, out: Path) -> None:
-    """Write beside the place and move there: an earlier file stays until the new one is whole."""
-    beside = out.with_name(f".{out.stem}.{os.getpid()}.npz")
-    try:
-        graph.save(beside)
-        beside.replace(out)
-    finally:
-        beside.unlink(missing_ok=True)
+    refuse_to_overwrite(out, force=force)
 
 
 @contextmanager

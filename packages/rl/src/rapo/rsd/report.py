@@ -15,6 +15,7 @@ from rapo.html.page import embedded, render
 from rapo.rsd import plots
 from rapo.rsd.result import RSDResult
 from rapo.rsd.table import UNAVAILABLE, label, meaning, notes, rows_of, text_table
+from rapo_core.files import refuse_to_overwrite, written_whole
 
 __all__ = ["text_table", "write_report"]
 
@@ -42,13 +43,10 @@ def write_report(
         ValueError: there are no results.
     """
     path = Path(path)
-    if path.is_dir():
-        raise FileExistsError(f"{path} is a folder; name a file, such as {path / 'report.html'}")
-    if path.exists() and not force:
-        raise FileExistsError(f"{path} exists; choose another file or pass force=True (--force)")
+    refuse_to_overwrite(path, force=force)
     page = _page(results, title)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(page, encoding="utf-8")
+    with written_whole(path) as part:
+        part.write_text(page, encoding="utf-8")
     return path
 
 

@@ -16,6 +16,7 @@ from rapo.rsd.pooled import one_nan, pooled_ratios, totals
 from rapo.rsd.statistics import mean_interval
 from rapo.rsd.tails import Tails, judge_tails
 from rapo_core.checks import UserError
+from rapo_core.files import refuse_to_overwrite
 
 ON_REQUEST = (
     "SM_vs_P0", "Reach_vs_P0", "ReturnKept",  # evaluate(..., against_P0=True)
@@ -114,8 +115,7 @@ class RSDResult:
     def save(self, folder: str | Path, *, force: bool = False) -> Path:
         """Write episodes.csv, traces.npz and manifest.json; earlier results are not overwritten."""
         folder = Path(folder)
-        if not force:
-            refuse_to_overwrite(folder)
+        refuse_to_overwrite(*files_in(folder), force=force)
         folder.mkdir(parents=True, exist_ok=True)
         self.frame.to_csv(folder / _FILES[0], index=False)
         extra = {
@@ -178,17 +178,9 @@ class RSDResult:
         )
 
 
-def refuse_to_overwrite(folder: Path | str, *, force: bool = False) -> None:
-    """Raise if a folder is a file, or holds results already that are not to be overwritten."""
-    folder = Path(folder)
-    for place in (folder, *folder.parents):
-        if place.exists() and not place.is_dir():
-            raise FileExistsError(f"{place} is a file; choose another folder")
-    taken = [name for name in _FILES if (folder / name).exists()]
-    if taken and not force:
-        raise FileExistsError(
-            f"{folder / taken[0]} exists; choose another folder or pass force=True (--force)"
-        )
+def files_in(folder: Path | str) -> list[Path]:
+    """The files of a result that is saved in a folder."""
+    return [Path(folder) / name for name in _FILES]
 
 
 def same_graph(results: dict[str, RSDResult]) -> None:

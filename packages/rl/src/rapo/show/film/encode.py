@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -14,6 +13,7 @@ import numpy.typing as npt
 from rapo.envs.frame_cache import Pixels
 from rapo.show.film.palette import Palette
 from rapo_core.checks import UserError
+from rapo_core.files import refuse_to_overwrite, written_whole
 
 SUFFIXES = (".gif", ".mp4")
 SAMPLES = 8
@@ -54,13 +54,10 @@ def checked_path(path: Path | str, *, force: bool) -> Path:
     path = Path(path)
     if path.suffix.lower() not in SUFFIXES:
         raise UserError(f"a film is written to {' or '.join(SUFFIXES)}, got {path}")
-    if path.is_dir():
-        raise FileExistsError(f"{path} is a folder; choose another --out")
     folder = next(parent for parent in path.absolute().parents if parent.exists())
     if not folder.is_dir() or not os.access(folder, os.W_OK):
         raise FileNotFoundError(f"{path} cannot be written: {folder} is no folder to write in")
-    if path.exists() and not force:
-        raise FileExistsError(f"{path} exists; choose another --out or pass --force")
+    refuse_to_overwrite(path, force=force)
     if path.suffix.lower() == ".mp4":
         _ffmpeg()
     return path
@@ -78,7 +75,7 @@ def write(
             one of them so that the whole lasts as long as it should.
         tick: told 1 after every frame.
     """
-    with _whole(path) as part:
+    with written_whole(path) as part:
         if path.suffix.lower() == ".gif":
             _write_gif(frames, part, fps, tick)
         else:
@@ -149,15 +146,3 @@ def _ffmpeg() -> Any:
     except (ImportError, RuntimeError):
         raise UserError(f"an .mp4 needs ffmpeg: {EXTRA}, or choose a .gif") from None
     return imageio_ffmpeg
-
-
-@contextmanager
-def _whole(path: Path) -> Iterator[Path]:
-    """A file beside `path` that takes its place once it is whole."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_name(f".{path.stem}.{os.getpid()}{path.suffix}")
-    try:
-        yield part
-        part.replace(path)
-    finally:
-        part.unlink(missing_ok=True)

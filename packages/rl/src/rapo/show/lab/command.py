@@ -14,11 +14,12 @@ from typing import Annotated, Any
 import typer
 
 from rapo.platforms.registration import PLATFORMS
-from rapo.rsd.result import refuse_to_overwrite
+from rapo.rsd.result import files_in
 from rapo.show.lab.numbers import Answer, answer
 from rapo.show.lab.request import CONSTANTS, EPISODES, FILE, GENERATED, Draws, Place, Side
 from rapo.show.lab.sources import find_source
 from rapo_core.checks import UserError
+from rapo_core.files import refuse_to_overwrite
 from rapo_core.params import FieldParams
 
 PORT = 8899
@@ -74,7 +75,7 @@ def lab(
         serve(place, {"a": words, "draws": draws}, port, open_browser=browser)
         return
     if out is not None:
-        refuse_to_overwrite(out, force=force)
+        refuse_to_overwrite(*files_in(out), force=force)
     source = find_source(place)
     first = source.side
     side = Side.of({"regions": first.regions, "policy": first.policy, **words}, first.params)
