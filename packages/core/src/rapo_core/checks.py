@@ -62,7 +62,7 @@ def check_fields(config: Any, rules: Mapping[str, Rule]) -> None:
     >>> from types import SimpleNamespace
     >>> check_fields(SimpleNamespace(lr=-1.0), {"lr": POSITIVE})
     Traceback (most recent call last):
-    ValueError: lr must be a positive number, got -1.0
+    rapo_core.checks.UserError: lr must be a positive number, got -1.0
     """
     for name, rule in rules.items():
         value = getattr(config, name)

@@ -31,7 +31,7 @@ class FieldParams:
     0.1
     >>> FieldParams(lam=2)
     Traceback (most recent call last):
-    ValueError: lam must be in (0, 1], got 2.0 (decay rate of the trace G per step)
+    rapo_core.checks.UserError: lam must be in (0, 1], got 2.0 (decay rate of the trace G per step)
     """
 
     lam: float = 0.1

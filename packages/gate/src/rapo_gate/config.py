@@ -58,7 +58,7 @@ class GateConfig:
     100
     >>> GateConfig(D=100, D_max=50)
     Traceback (most recent call last):
-    ValueError: D_max must be >= D = 100, got 50
+    rapo_core.checks.UserError: D_max must be >= D = 100, got 50
     """
 
     params: FieldParams = ACTING
