@@ -169,7 +169,7 @@ def test_pooled_is_made_of_peaks_and_of_sums_per_step(uneven):
     assert pooled["SM_R"]["ratio"] == pytest.approx(2 * inside[1].sum() / inside[0].sum())
     low, high = pooled["RAG"]["ci95"]
     assert low < peaks < high
-    wide = uneven.pooled(level=0.99)["RAG"]["ci95"]
+    wide = uneven.pooled(level=0.99)["RAG"]["ci99"]
     assert wide[0] < low and high < wide[1]
     assert uneven.pooled() == pooled and uneven.pooled(seed=1)["AUC_R"] != pooled["AUC_R"]
 

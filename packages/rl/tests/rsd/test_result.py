@@ -1,40 +1,49 @@
-"""Results of version 0.1 are read, and the odds of the event are kept."""
+"""Results: what they sum up to, and that they are read as they were saved."""
 
-import shutil
+from dataclasses import replace
 
 import numpy as np
 import pytest
-from repository import ROOT
 
 import rapo
 from rapo.rsd import RSDResult, evaluate
 from rapo.rsd.frame import mean_defined
 from rapo.rsd.report import text_table, write_report
-from rapo.rsd.result import METRICS, ON_REQUEST, TRACES
-
-OLD = ROOT / "tests" / "fixtures" / "v0.1" / "rsd"
 
 
-def test_a_result_of_version_0_1_is_read(tmp_path):
-    result = RSDResult.load(OLD)
-    summary = result.summary()
-    assert list(summary) == list(METRICS) and summary["RAG"]["n"] == len(result.frame) == 8
-    for name in ("EventOdds", *ON_REQUEST):
-        assert summary[name]["n"] == 0 and np.isnan(summary[name]["mean"])
-    assert set(result.traces) == set(TRACES)
-    assert np.isnan(result.traces["event_odds_ratio"]).all()
-    assert result.traces["event_odds_ratio"].shape == result.traces["reach"].shape
-    pooled = result.pooled()["RAG"]
-    assert pooled["ci95"][0] < pooled["ratio"] < pooled["ci95"][1] and pooled["n"] == 8
-    text_table({"old": result})
-    write_report({"old": result}, tmp_path / "old.html")
-    again = RSDResult.load(result.save(tmp_path / "again"))
-    assert again.summary() == summary and again.frame.equals(result.frame)
+@pytest.fixture(scope="module")
+def few(graph250):
+    """Three episodes whose ratios differ so much that a symmetric interval would leave 0 below."""
+    env = rapo.GraphDiffusionVectorEnv(1, graph=graph250, fit=False)
+    return evaluate(env, lambda x: 0, 3, 0, horizons=(150, 60, 60))
 
 
-def test_a_trace_that_version_0_1_had_may_not_be_missing(tmp_path):
-    folder = tmp_path / "torn"
-    shutil.copytree(OLD, folder)
+def test_an_interval_is_named_by_its_level(few):
+    assert {"ci95"} == {key for of in few.summary().values() for key in of if key[:2] == "ci"}
+    half, usual = few.summary(level=0.5)["RAG"], few.summary()["RAG"]
+    assert "ci95" not in half and half["ci50"][0] > usual["ci95"][0]
+    assert few.pooled(level=0.5)["RAG"]["ci50"][1] < few.pooled()["RAG"]["ci95"][1]
+    assert "ci99.5" in few.summary(level=0.995)["RAG"]
+
+
+def test_no_interval_of_a_ratio_goes_below_0(few):
+    frame = few.frame.assign(SM_R=[0.01, 0.5, 3.0], Selectivity=[-1.0, 0.5, 1.0])
+    summary = replace(few, frame=frame).summary()
+    low, high = summary["SM_R"]["ci95"]
+    assert low == 0 and high > summary["SM_R"]["mean"] > 0
+    assert summary["Selectivity"]["ci95"][0] < 0  # a difference may
+
+
+def test_a_result_is_read_as_it_was_saved(few, tmp_path):
+    again = RSDResult.load(few.save(tmp_path / "again"))
+    assert again.summary() == few.summary()
+    assert np.array_equal(again.activity, few.activity)
+    text_table({"again": again})
+    write_report({"again": again}, tmp_path / "again.html")
+
+
+def test_a_trace_may_not_be_missing(few, tmp_path):
+    folder = few.save(tmp_path / "torn")
     with np.load(folder / "traces.npz") as data:
         kept = {name: data[name] for name in data.files if name != "odds_ratio"}
     np.savez(folder / "traces.npz", **kept)

@@ -310,3 +310,9 @@ def test_a_subclasss_own_observation_reaches_the_policy(small_graph):
     run(Blind(graph=small_graph, **OPTIONS), policy)
     assert all((x == 0).all() for x in seen if x[4] > 0)
     assert sum((x == 0).all() for x in seen) > 4 * 200
+
+
+def test_activity_is_that_of_all_episodes_of_a_subclass_too(plain, small_graph):
+    found = run(DoubledSingle(graph=small_graph, **OPTIONS))
+    assert np.allclose(found.activity, plain.activity, atol=1e-6)
+    assert np.array_equal(found.cascade, plain.cascade)  # of the first episode alone

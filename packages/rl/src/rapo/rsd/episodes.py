@@ -82,7 +82,7 @@ def run_phases(
         "scars": stage.scars(),
         "laws": np.stack(laws, axis=1) if len(laws) == T else None,
         "cascade": np.stack(cascade) if cascade else None,
-        "activity": None if activity is None else activity.astype(np.float32),
+        "activity": activity,
         "kept": kept,
     }
 

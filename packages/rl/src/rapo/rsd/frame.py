@@ -79,7 +79,7 @@ def joined(
         scars=_all_or_none([p["scars"] for p in parts]),
         laws=_all_or_none([p["laws"] for p in parts]),
         cascade=parts[0]["cascade"],
-        activity=parts[0]["activity"],
+        activity=_mean_activity(parts),
         graph=graph,
         manifest=manifest,
     )
@@ -156,6 +156,15 @@ def _selectivity(odds: Array, other: Mapping[str, Array] | None) -> dict[str, Fl
         return {"OddsSame": nothing, "OddsOther": nothing, "Selectivity": nothing}
     same, another = mean_defined(odds), mean_defined(other["odds_ratio"])
     return {"OddsSame": same, "OddsOther": another, "Selectivity": another - same}
+
+
+def _mean_activity(parts: Sequence[Mapping[str, Any]]) -> npt.NDArray[np.float32] | None:
+    """(3, n) share of each phase's steps that a node is active, over the episodes of all parts."""
+    if any(part["activity"] is None for part in parts):
+        return None
+    episodes = np.array([len(part["stimulus"]) for part in parts])
+    shares = np.stack([part["activity"] for part in parts])
+    return np.tensordot(episodes / episodes.sum(), shares, axes=1).astype(np.float32)
 
 
 def _all_or_none(pieces: list[Any]) -> Any:

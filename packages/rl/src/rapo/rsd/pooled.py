@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from rapo.cascade.setting import EXPOSURE, REPLAY
 from rapo.rsd.bootstrap import ratio_bootstrap
+from rapo.rsd.statistics import interval_name
 from rapo_core.checks import UserError
 
 if TYPE_CHECKING:
@@ -64,7 +65,7 @@ def pooled_ratios(result: RSDResult, level: float, seed: int) -> dict[str, dict[
             "ratio": one_nan(found.estimate),
             "mean": one_nan(found.estimate),
             "std": one_nan(found.error),
-            "ci95": [one_nan(found.low), one_nan(found.high)],
+            interval_name(level): [one_nan(found.low), one_nan(found.high)],
             "n": found.n,
             "undefined": found.undefined,
         }

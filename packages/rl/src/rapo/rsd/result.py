@@ -13,7 +13,7 @@ import pandas as pd
 
 from rapo.cascade.graph import Graph
 from rapo.rsd.pooled import one_nan, pooled_ratios, totals
-from rapo.rsd.statistics import mean_interval
+from rapo.rsd.statistics import interval_name, mean_interval
 from rapo.rsd.tails import Tails, judge_tails
 from rapo_core.checks import UserError
 from rapo_core.files import refuse_to_overwrite
@@ -28,13 +28,13 @@ METRICS = (
     "ASD", "GatingRate", "ScarMass", *ON_REQUEST,
 )  # fmt: skip
 """Metrics of the frame; undefined or not available is NaN, never 0."""
+MAY_BE_NEGATIVE = ("ExposureReturn", "ReplayReturn", "ReturnKept", "Selectivity")
+"""Metrics that rewards or a difference can bring below 0; all others are at least 0."""
 TRACES = (
     "reach", "sensitive_mass", "reward", "odds_ratio", "event_odds_ratio", "scar_mass", "served",
     "cost_G",
 )  # fmt: skip
 """Series over exposure, decay and replay; what an environment does not report is NaN."""
-_ADDED = ("event_odds_ratio", "cost_G")
-"""Traces that results of version 0.1 do not have."""
 _FILES = ("episodes.csv", "traces.npz", "manifest.json")
 
 
@@ -69,14 +69,19 @@ class RSDResult:
         return None if found is None else str(found)
 
     def summary(self, level: float = 0.95) -> dict[str, dict[str, Any]]:
-        """Mean, std, `ci95` (of the given level), n and undefined episodes of every metric."""
+        """Mean, std, interval, n and undefined episodes of every metric.
+
+        The interval is named by its level: `ci95` by default, `ci50` for `level=.5`. It does not
+        reach below 0 where no value can.
+        """
         out: dict[str, dict[str, Any]] = {}
         for name in METRICS:
-            found = mean_interval(self.frame[name].to_numpy(float), level)
+            least = -np.inf if name in MAY_BE_NEGATIVE else 0.0
+            found = mean_interval(self.frame[name].to_numpy(float), level, least=least)
             out[name] = {
                 "mean": one_nan(found.mean),
                 "std": one_nan(found.std),
-                "ci95": [one_nan(found.low), one_nan(found.high)],
+                interval_name(level): [one_nan(found.low), one_nan(found.high)],
                 "n": found.n,
                 "undefined": found.undefined,
             }
@@ -92,7 +97,7 @@ class RSDResult:
 
         Returns:
             By metric: `ratio` (also as `mean`, to read like `summary`), `std` of the resamples,
-            `ci95` (of the given level, see `ratio_bootstrap`), n and undefined episodes.
+            the interval (see `ratio_bootstrap`), named as in `summary`, n and undefined episodes.
         """
         return pooled_ratios(self, level, seed)
 
@@ -140,9 +145,10 @@ class RSDResult:
 
     @classmethod
     def load(cls, folder: str | Path) -> RSDResult:
-        """Read what `save` wrote, now or in an earlier version; a damaged file is named.
+        """Read what `save` wrote.
 
-        Metrics and traces that the version did not have are NaN.
+        Raises:
+            UserError: a file is missing, damaged or of another version.
         """
         folder = Path(folder)
         for name in _FILES:
@@ -158,12 +164,12 @@ class RSDResult:
                 arrays = {name: data[name] for name in data.files}
         except Exception as error:  # csv, json, zip and NumPy each have their own
             raise UserError(f"the RSD result in {folder} is damaged: {error}") from error
-        lost = [name for name in ("phase", *TRACES) if name not in arrays and name not in _ADDED]
+        lost = [name for name in ("phase", *TRACES) if name not in arrays]
         if lost:
             raise UserError(f"the RSD result in {folder} is damaged: {lost} missing")
-        for name in _ADDED:
-            arrays.setdefault(name, np.full_like(arrays["reach"], np.nan))
-        frame = frame.assign(**{name: np.nan for name in METRICS if name not in frame})
+        lost = [name for name in METRICS if name not in frame]
+        if lost:
+            raise UserError(f"the RSD result in {folder} has no columns {lost}; run rapo rsd anew")
         stored = folder / f"graph-{manifest.get('graph_hash')}.npz"
         return cls(
             frame=frame,

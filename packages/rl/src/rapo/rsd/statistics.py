@@ -80,8 +80,25 @@ class Correlation:
     undefined: int
 
 
-def mean_interval(values: npt.ArrayLike, level: float = 0.95) -> MeanInterval:
+def interval_name(level: float) -> str:
+    """How a summary calls an interval of a level, such as `ci95`.
+
+    >>> interval_name(0.95), interval_name(0.995)
+    ('ci95', 'ci99.5')
+    """
+    check_level(level)
+    return f"ci{100 * level:g}"
+
+
+def mean_interval(
+    values: npt.ArrayLike, level: float = 0.95, *, least: float = -np.inf
+) -> MeanInterval:
     """Mean and t interval of values, (n,); one value has a mean and no interval.
+
+    Args:
+        values: NaN is left out.
+        level: of the interval, in (0, 1).
+        least: the smallest value that there can be, below which no interval reaches.
 
     >>> mean_interval([1.0, 2.0, 3.0, float("nan")]).undefined
     1
@@ -90,7 +107,7 @@ def mean_interval(values: npt.ArrayLike, level: float = 0.95) -> MeanInterval:
     kept, undefined = defined(values)
     std = std_of(kept)
     _, _, low, high = _t_test(_mean(kept), std / np.sqrt(max(kept.size, 1)), kept.size - 1, level)
-    return MeanInterval(_mean(kept), std, low, high, kept.size, undefined)
+    return MeanInterval(_mean(kept), std, max(low, least), high, kept.size, undefined)
 
 
 def welch(a: npt.ArrayLike, b: npt.ArrayLike, level: float = 0.95) -> Welch:
