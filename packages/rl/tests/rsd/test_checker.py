@@ -269,7 +269,7 @@ def test_the_environment_is_left_as_it_was(small_graph):
 
 def test_a_policy_of_another_action_space_is_caught():
     assert "returned 7" in str(check(Counter(), lambda x: np.int64(7)))
-    assert "the policy: ValueError: policy must be a callable" in str(check(Counter(), 3))
+    assert "the policy: policy must be a callable" in str(check(Counter(), 3))
 
 
 @pytest.fixture(scope="module")

@@ -13,7 +13,7 @@ from rapo.rsd.policy import as_actor
 from rapo.rsd.protocol import OPTIONAL, protocol_layer
 from rapo.rsd.restart import RESTART, restart_problem
 from rapo.rsd.trial import Array, Step, Trial, differs, equal, first_difference
-from rapo_core.checks import whole_number
+from rapo_core.checks import UserError, whole_number
 
 
 @dataclass
@@ -80,15 +80,20 @@ def check(env: Any, policy: Any = None, *, steps: int = 150, seed: int = 0) -> C
         try:
             look(trial, report)
         except Exception as error:  # whatever an author's code raises is a finding
-            report.problems.append(f"{look.__name__.strip('_')}: {type(error).__name__}: {error}")
+            report.problems.append(f"{look.__name__.strip('_')}: {_raised(error)}")
         if report.problems and look is _info:
             return report
     if policy is not None:
         try:
             _policy(trial, policy, report)
         except Exception as error:
-            report.problems.append(f"the policy: {type(error).__name__}: {error}")
+            report.problems.append(f"the policy: {_raised(error)}")
     return report
+
+
+def _raised(error: Exception) -> str:
+    """An error in words: the sentence of a `UserError`, the type before the text of any other."""
+    return str(error) if isinstance(error, UserError) else f"{type(error).__name__}: {error}"
 
 
 def _found(report: CheckReport, words: str) -> bool:
