@@ -9,8 +9,8 @@ from repository import ROOT
 import rapo
 import rapo_core
 import rapo_gate
-from rapo.paper.demo import run_demo
 from rapo.rsd.result import files_in
+from rapo.show.demo import run_demo
 from rapo_core.files import refuse_to_overwrite
 
 PACKAGES = ROOT / "packages"

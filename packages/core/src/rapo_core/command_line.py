@@ -42,7 +42,7 @@ def run_command(
         typer.echo(f"{name}: {fault}", err=True)
         sys.exit(2)
     try:
-        sys.exit(app(standalone_mode=False))
+        sys.exit(app(standalone_mode=False) or 0)
     except usage_error as error:
         typer.echo(f"{name}: {error.format_message()} (see {name} --help)", err=True)
     except MemoryError:

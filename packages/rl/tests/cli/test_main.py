@@ -79,7 +79,7 @@ def test_rsd_and_report(tmp_path):
     frame = pd.read_csv(tmp_path / "p0" / "episodes.csv")
     assert frame["RAG"].round(6).eq(1).all() and (frame["ASD"] == 0).all()
     again = rapo("rsd", "moderate", *words, "--out", "p0", cwd=tmp_path)
-    assert again.returncode == 2 and "choose another folder" in again.stderr
+    assert again.returncode == 2 and "exists; choose another --out" in again.stderr
     page = rapo("report", "p0", "--out", "page.html", cwd=tmp_path)
     assert page.returncode == 0, page.stderr
     text = (tmp_path / "page.html").read_text()
@@ -165,7 +165,7 @@ def test_bad_words_end_with_one_line_and_change_nothing(
     ("error", "message"),
     [
         (ModuleNotFoundError("no torch", name="torch"), "pip install 'rapo-rl[torch]'"),
-        (BrokenExecutor(), "one of its processes was killed"),
+        (BrokenExecutor(), "a process was killed"),
         (KeyboardInterrupt(), "stopped; nothing was written"),
     ],
 )

@@ -59,7 +59,7 @@ class NodeTable:
             known = sorted(self.columns)
             raise UserError(
                 f"no node label is called {name!r}, there are {known}; choose one of them, pass "
-                "labels=<file> or set node attributes"
+                "labels=<file> (--labels) or set node attributes"
             )
         return self.columns[name]
 
@@ -244,8 +244,9 @@ def refuse_other_kind(path: str | Path, wanted: str) -> None:
 def _position(column: str, header: list[str], name: str) -> int:
     if column not in header:
         raise UserError(
-            f"{name} has no column {column!r}, its header is {header}; name the right column or "
-            "add a header row (fields are separated by commas or tabs, comments are not allowed)"
+            f"{name} has no column {column!r}, its header is {header}; name the right column "
+            "(--source, --target, --probability) or add a header row (fields are separated by "
+            "commas or tabs, comments are not allowed)"
         )
     return header.index(column)
 
@@ -279,7 +280,7 @@ def check_probability(value: Any, where: str) -> float:
     if not 0 <= number <= 1:  # also refuses NaN
         raise UserError(
             f"{where}: a probability must be a number in [0, 1], got {value!r}; rescale or "
-            "correct the weights, or leave probability=None to draw them"
+            "correct the weights, or leave probability=None (no --probability) to draw them"
         )
     return number
 
@@ -312,7 +313,7 @@ def clean_edges(
         i = int(loops[0])
         raise UserError(
             f"{table.where(i)}: node {table.sources[i]} points to itself ({len(loops)} self-loops "
-            "in all); pass self_loops='drop' to leave them out"
+            "in all); pass self_loops='drop' (--drop) to leave them out"
         )
     entry = np.flatnonzero(u != v)
     pair = u * n + v if table.directed else np.minimum(u, v) * n + np.maximum(u, v)
@@ -323,7 +324,7 @@ def clean_edges(
         first = int(kept[pair[kept] == pair[i]][0])
         raise UserError(
             f"{table.where(i)} repeats {table.where(first)} ({len(repeats)} duplicates in all); "
-            "pass duplicates='drop' to keep the first of each"
+            "pass duplicates='drop' (--drop) to keep the first of each"
         )
     if not len(kept):
         raise UserError(f"{table.name} holds no edge between two nodes; a cascade needs some")

@@ -327,7 +327,7 @@ def _validate_sensitive(g: Graph) -> None:
         sizes = sorted(np.bincount(label).tolist(), reverse=True)
         raise UserError(
             f"the sensitive set must be connected, got {count} parts of sizes {sizes[:5]}; "
-            "use its largest part (sensitive_part='largest') or add the nodes between them"
+            "use its largest part (sensitive_part='largest', --sensitive-part) or join them"
         )
 
 

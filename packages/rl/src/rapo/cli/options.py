@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -35,6 +35,13 @@ Reading = Annotated[
     str | None,
     typer.Option(help="How the paper's platform is read: echo (default), compact or bistable."),
 ]
+
+
+def new_app(**options: Any) -> typer.Typer:
+    """A Typer application in the style of all of ours: plain help, errors left to `run_command`."""
+    return typer.Typer(
+        add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None, **options
+    )
 
 
 @contextmanager

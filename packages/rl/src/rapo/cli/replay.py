@@ -56,7 +56,13 @@ def rsd(
     out: Annotated[Path | None, typer.Option(help="Folder to save the result in.")] = None,
     force: Force = False,
 ) -> None:
-    """Does a policy replay? Run the diagnostic on a graph environment."""
+    """Does a policy replay? Run the diagnostic on a graph environment.
+
+    \b
+    rapo rsd aggressive --nodes 100 --deformation off
+    rapo rsd aggressive --graph net.npz --against-p0
+    rapo rsd runs/RAPO/checkpoint.pt --out results/RAPO
+    """  # noqa: D301  # click keeps the lines after a backspace as they are
     from rich.console import Console
 
     from rapo.paper.rsd_command import parse_horizons, remarks, run_rsd
@@ -93,7 +99,11 @@ def report(
     ] = False,
     force: Force = False,
 ) -> None:
-    """Put saved results on one self-contained HTML page."""
+    """Put saved results on one self-contained HTML page.
+
+    \b
+    rapo report results/RAPO results/GE --out compared.html
+    """  # noqa: D301  # click keeps the lines after a backspace as they are
     from rapo.rsd.report import write_report
     from rapo.rsd.result import RSDResult, same_graph
 

@@ -67,7 +67,12 @@ def reproduce(
         ),
     ] = None,
 ) -> None:
-    """Run the paper's experiments and put its numbers beside ours; or RAPO on real networks."""
+    """Run the paper's experiments and put its numbers beside ours; or RAPO on real networks.
+
+    \b
+    rapo reproduce all --preset smoke
+    rapo reproduce table1,mechanism --preset quick
+    """  # noqa: D301  # click keeps the lines after a backspace as they are
     if reading is not None and what in ("networks", "consistency", "figures", "pack"):
         raise UserError(f"{what} does not take --reading, got {reading}")
     folder = preset

@@ -316,7 +316,8 @@ def _refuse_single(inside: npt.NDArray[np.bool_], keys: list[str]) -> None:
     if inside.sum() == 1:
         raise UserError(
             f"V_sens would be the single node {keys[int(inside.argmax())]}; name two or more that "
-            "are connected, take another label value, or leave sensitive=None to draw a ball"
+            "are connected, take another label value, or leave sensitive=None "
+            "(no --sensitive) to draw a ball"
         )
 
 

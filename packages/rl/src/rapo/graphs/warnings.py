@@ -31,7 +31,7 @@ def remarks(graph: Graph, setting: Setting, *, given: bool) -> list[str]:
     if graph.sensitive.sum() == 1:
         found.append(
             f"V_sens was drawn as a single node of {graph.n}; on a graph this small name it with "
-            "sensitive="
+            "sensitive= (--sensitive)"
         )
     if capped := graph.meta["capped_edges"]:
         found.append(
@@ -58,14 +58,14 @@ def _of_given(graph: Graph, setting: Setting) -> list[str]:
         return [
             f"the probabilities spread far: over {FAR * usual:,.0f} nodes are active on average, "
             f"where the usual cascade has {usual:g}; odds that a fit halves hold little of that: "
-            "pass scale=True, which scales them down"
+            "pass scale=True (--scale), which scales them down"
         ]
     if spread < SUBCRITICAL and size.guess < LITTLE * alone:  # without a cycle the radius is 0
         factor = f" by about {1 / spread:.1f}" if spread > 0 else ""
         return [
             f"the probabilities hardly spread: spectral radius / (1 - s) is {spread:.2g}, and "
             f"below {SUBCRITICAL:g} a seed activates about one other node or none; pass "
-            f"scale=True, which multiplies them{factor} to reach cascades of "
+            f"scale=True (--scale), which multiplies them{factor} to reach cascades of "
             f"{usual:g} nodes"
         ]
     return []

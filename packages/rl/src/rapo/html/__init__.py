@@ -1,6 +1,7 @@
-"""Self-contained HTML pages: one base template, and a template for each kind of page.
+"""How results are written for a reader: self-contained HTML pages, Markdown, the terminal.
 
-- page: `render` fills a template; `embedded` turns a figure into a part of the page
+- page: `render` fills a template, `embedded` turns a figure into a part of the page
 - templates/: `base` is the frame of every page, `parts` its tables and figures; `diagnostic` is
   the page of RSD, `reproduction` that of the paper's studies, `scorecard` that of the suite
+- terminal: tables and curves in a terminal
 """

@@ -2,9 +2,8 @@
 
 Its files, in the order in which data flows:
 
-- demo, demo_figure, throttle, printed, train_command, train_env_command, train_words, rsd_command,
-  graph_command, graph_figure, evaluation, shields: behind `rapo demo`, `train`, `train --env`,
-  `rsd`, `graph`
+- throttle, train_command, train_env_command, train_words, rsd_command, evaluation, shields: behind
+  `rapo train`, `train --env`, `rsd`
 - task, tasks, cost, greedy, noisy_reports: train, tune, evaluate as values: a key says all that
   a result depends on
 - pool, schedule, ray_engine: one way to run them: calls side by side, tasks in the order of

@@ -16,6 +16,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from rapo.agents.checkpoint import replace_text
 from rapo.cascade.setting import Setting
+from rapo.html.terminal import print_sections
 from rapo.jobs.lock import locked
 from rapo.paper.cost import hours
 from rapo.paper.page import write_page
@@ -26,7 +27,6 @@ from rapo.paper.schedule import checked_slots, make_engine, needed, run_tasks
 from rapo.paper.studies.section import Section, Store
 from rapo.paper.task import Task
 from rapo.paper.tasks import Evaluate
-from rapo.paper.terminal import print_sections
 from rapo_core.checks import UserError
 from rapo_core.version import VERSION
 

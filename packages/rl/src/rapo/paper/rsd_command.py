@@ -13,12 +13,10 @@ import numpy as np
 import numpy.typing as npt
 
 from rapo.cascade.graph import Graph
-from rapo.cascade.setting import ACTIONS
+from rapo.cascade.setting import ACTIONS, AGGRESSIVE, MODERATE
 from rapo.envs.vector import GraphDiffusionVectorEnv
 from rapo.graphs.generate import generate
 from rapo.graphs.load import read_graph
-from rapo.paper.demo import scripted_policy
-from rapo.paper.graph_command import in_words
 from rapo.rsd.result import RSDResult
 from rapo.rsd.runner import evaluate
 from rapo_core.checks import UserError
@@ -46,6 +44,18 @@ class ConstantPolicy:
         law = np.zeros((len(x), self.actions))
         law[:, self.action] = 1
         return law
+
+
+SCRIPTED_SHARE = 0.03
+"""Share of active nodes above which the scripted policy holds back."""
+
+
+def scripted_policy(x: npt.NDArray[np.float32]) -> npt.NDArray[np.int64]:
+    """Inject aggressively, moderately while more than 3% of the nodes are active; x is (E, 5)."""
+    return np.where(x[:, 0] > SCRIPTED_SHARE, MODERATE, AGGRESSIVE)
+
+
+scripted_policy.batched = True  # type: ignore[attr-defined]  # takes all observations at once
 
 
 def run_rsd(
@@ -113,7 +123,7 @@ def _read(graph: Path) -> Graph:
         return read_graph(graph)
     except ValueError as error:
         raise UserError(
-            f"{in_words(str(error))}; rapo graph {graph} --out net.npz takes such options, and "
+            f"{error}; rapo graph {graph} --out net.npz takes such options, and "
             "--graph takes net.npz"
         ) from error
 

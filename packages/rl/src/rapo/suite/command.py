@@ -1,20 +1,16 @@
-"""`rapo suite run` and `rapo suite report`: run what is missing, write csv, page and picture."""
+"""Run what a suite lacks, and write its csv, page and picture."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
-from rich import box
 from rich.console import Console
-from rich.table import Table
 
 from rapo.jobs.lock import locked
 from rapo.paper.pieces import need_pyarrow
 from rapo.paper.reproduce import run_goals
 from rapo.paper.schedule import checked_slots
 from rapo.platforms.data import STAND_IN
-from rapo.suite.demands import MISSED
 from rapo.suite.domains import Domain, chosen_domains
 from rapo.suite.folder import (
     check_folder,
@@ -125,31 +121,3 @@ def _write(out: Path) -> list[Card]:
     waiting = [name for name in manifest["domains"] if name not in whole]
     write_scorecard(cards, manifest, waiting, out)
     return cards
-
-
-def run_from_words(out: Path | None, **options: Any) -> None:
-    """`rapo suite run`: see its help for the arguments."""
-    console = Console()
-    name = options["preset"]
-    folder = Path("results") / ("suite" if name == "full" else f"suite-{name}")
-    place = folder if out is None else out
-    tell(run_suite(out=place, console=console, **options), place, console)
-
-
-def tell(cards: list[Card], out: Path, console: Console) -> None:
-    """Print the demands of every domain, and where the page is."""
-    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
-    table.add_column("domain", style="bold", no_wrap=True)
-    for title in ("demand", "found"):
-        table.add_column(title)
-    table.add_column("", no_wrap=True)
-    for card in cards:
-        for bar in card.bars:
-            style = "red" if bar.verdict == MISSED else None
-            first = card.title if bar is card.bars[0] else ""
-            table.add_row(first, bar.demand, bar.found, bar.verdict, style=style)
-    console.print(table)
-    missed = sum(not bar.holds for card in cards for bar in card.bars)
-    held = sum(bar.holds for card in cards for bar in card.bars)
-    console.print(f"{held} demands hold, {missed} missed", highlight=False)
-    console.print(f"wrote {out / 'scorecard.html'}, suite.csv, scorecard.png", highlight=False)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -13,8 +13,7 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-if TYPE_CHECKING:  # studies need torch, the demo does not
-    from rapo.paper.studies.section import Section
+from rapo.html.page import Section
 
 BARS = " ▁▂▃▄▅▆▇█"
 """Heights of a curve, from nothing to its largest value."""
@@ -38,8 +37,17 @@ def print_sections(console: Console, sections: Sequence[Section], folder: Path) 
     )
 
 
-def print_frame(console: Console, frame: pd.DataFrame, caption: str = "") -> None:
-    """A table; one that is too wide goes on below itself, its first column repeated."""
+def print_frame(
+    console: Console, frame: pd.DataFrame, caption: str = "", *, red: str | None = None
+) -> None:
+    """Print a table; one that is too wide goes on below itself, its first column repeated.
+
+    Args:
+        console: where to print.
+        frame: its values as text are the cells.
+        caption: line above the table.
+        red: rows whose last cell is this are printed in red.
+    """
     columns = [str(name) for name in frame.columns]
     cells = [[str(value) for value in row] for row in frame.itertuples(index=False)]
     widths = [
@@ -52,7 +60,7 @@ def print_frame(console: Console, frame: pd.DataFrame, caption: str = "") -> Non
         for i in block:
             table.add_column(columns[i], min_width=widths[i], overflow="fold")
         for row in cells:
-            table.add_row(*(row[i] for i in block))
+            table.add_row(*(row[i] for i in block), style="red" if row[-1] == red else None)
         console.print(table)
 
 
@@ -65,13 +73,13 @@ def _needs(text: str, sentence: int) -> int:
 
 def blocks(widths: Sequence[int], room: int) -> list[list[int]]:
     """Columns side by side in `room` characters; every block begins with the first column."""
-    found = [[0]]
+    split = [[0]]
     for i in range(1, len(widths)):
-        taken = sum(widths[j] + _GAP for j in (*found[-1], i))
-        if taken > room and len(found[-1]) > 1:
-            found.append([0])
-        found[-1].append(i)
-    return found
+        width = sum(widths[j] + _GAP for j in (*split[-1], i))
+        if width > room and len(split[-1]) > 1:
+            split.append([0])
+        split[-1].append(i)
+    return split
 
 
 def spark(values: npt.ArrayLike, largest: float) -> str:
@@ -97,8 +105,8 @@ def print_curves(
         line = " ".join(spark(part, largest) for part in parts)
         console.print(f"{name:<{label}}{line}", highlight=False, markup=False, no_wrap=True)
     some = next(iter(means.values()))
-    words = " ".join(f"{n:<{len(part)}}"[: len(part)] for n, part in zip(names, some, strict=True))
-    console.print(" " * label + words, highlight=False, no_wrap=True)
+    labels = " ".join(f"{n:<{len(part)}}"[: len(part)] for n, part in zip(names, some, strict=True))
+    console.print(" " * label + labels, highlight=False, no_wrap=True)
 
 
 def _binned(curve: npt.NDArray[np.float64], steps: int) -> npt.NDArray[np.float64]:

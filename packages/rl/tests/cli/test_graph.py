@@ -5,19 +5,13 @@ import shlex
 import sys
 
 import networkx as nx
-import numpy as np
 import pytest
 
 from rapo import cli
 from rapo.cascade.graph import Graph
-from rapo.cascade.setting import Setting
+from rapo.graphs.description import network_lines
 from rapo.graphs.generate import generate
 from rapo.graphs.load import load_edges
-from rapo.graphs.scale import cascade_size
-from rapo.graphs.spread import ungated_edges
-from rapo.paper import graph_command
-from rapo.paper.graph_command import describe, label_lines, network_lines, spread_lines
-from rapo.paper.graph_figure import network_figure
 
 
 @pytest.fixture
@@ -102,13 +96,11 @@ def test_graphml_and_saved_graphs_are_files_too(run, files):
     assert "club" in Graph.load("b.npz").labels
 
 
-def test_warnings_are_lines_with_the_words_of_the_command(run, files):
+def test_a_warning_names_the_option_that_mends_it(run, files):
     (files / "weak.csv").write_text((files / "edges.csv").read_text().replace(",0.", ",0.0"))
-    code, out, err = run("graph weak.csv --probability p --out net.npz")
-    assert code == 0 and "net.npz" in out
-    lines = [line for line in err.splitlines() if line.strip()]
-    assert len(lines) == 1 and lines[0].startswith("rapo: ")
-    assert "--scale" in lines[0] and "scale=True" not in lines[0]
+    with pytest.warns(UserWarning, match="--scale") as warned:
+        code, out, _ = run("graph weak.csv --probability p --out net.npz")
+    assert code == 0 and "net.npz" in out and len(warned) == 1
     assert Graph.load("net.npz").n == 40
 
 
@@ -192,118 +184,11 @@ def test_show_says_what_the_graph_is_and_draws_it(run, files):
     ]
 
 
-def text_of(lines, name):
-    return dict(lines)[name]
-
-
-def test_the_numbers_shown_are_those_of_the_graph():
-    graph = generate(100, 1)
-    lines = network_lines(graph)
-    assert text_of(lines, "nodes").startswith("100, all connected")
-    assert text_of(lines, "edges").startswith(f"{graph.edges} ")
-    inside = int(graph.sensitive.sum())
-    assert text_of(lines, "V_sens").startswith(f"{inside} nodes ({inside}%)")
-    assert "all with a path" in text_of(lines, "stimuli")
-    spread = spread_lines(graph)
-    size = cascade_size(graph, Setting.default())
-    assert text_of(spread, "cascade").startswith(f"{size:.1f} nodes")
-    psi_min = Setting.default().psi_min
-    capped, ungated = graph.meta["capped_edges"], ungated_edges(graph, psi_min)
-    told = f"{capped} edges capped, {ungated} above {1 / (1 + psi_min):.2f}"
-    assert text_of(spread, "gate").startswith(told)
-    assert f"scaled by {graph.meta['scale']:.4g}" in text_of(spread, "probabilities")
-
-
-def test_stimuli_without_a_path_and_strong_edges_are_counted():
-    graph = generate(100, 1)
-    prob = graph.prob.copy()
-    prob[graph.sensitive[graph.indices]] = 0
-    outside = [int(v) for v in np.flatnonzero(~graph.sensitive)[:2]]
-    support, weights = [outside, graph.support[0][:2]], [[0.5, 0.5], [0.5, 0.5]]
-    if not graph.sensitive[graph.support[0][:2]].any():
-        support[1] = np.flatnonzero(graph.sensitive)[:2]
-    prob[-3:] = 1.0
-    prob[graph.sensitive[graph.indices]] = 0
-    changed = graph.replace(prob=prob, support=support, weights=weights)
-    assert "1 of them with a path" in text_of(network_lines(changed), "stimuli")
-    bound = 1 / (1 + Setting.default().psi_min)
-    strong = int((prob > bound).sum())
-    assert f"{strong} above {bound:.2f}" in text_of(spread_lines(changed), "gate")
-
-
 @pytest.mark.filterwarnings("ignore::UserWarning")
 def test_components_and_what_was_left_out(files):
     rough = (files / "rough.csv").read_text() + "90,91,0.5\n"
     (files / "apart.csv.gz").write_bytes(gzip.compress(rough.encode()))
     graph = load_edges(files / "apart.csv.gz", self_loops="drop", duplicates="drop", scale=False)
     lines = network_lines(graph)
-    assert text_of(lines, "nodes") == "42, 2 components, the largest of 40"
-    assert text_of(lines, "left out") == "1 self-loops, 1 repeated edges"
-
-
-def test_a_huge_cascade_is_not_run_out(monkeypatch):
-    graph = generate(500, 0)
-    limits = []
-    measured = graph_command.size_up_to
-
-    def size(graph, setting, enough, **options):
-        limits.append(enough)
-        return measured(graph, setting, enough, **options)
-
-    monkeypatch.setattr(graph_command, "size_up_to", size)
-    lines = spread_lines(graph.replace(prob=np.full(graph.edges, 0.9)))
-    enough = 20 * Setting.default().cascade_target
-    assert limits == [enough]
-    assert text_of(lines, "cascade").startswith(f"more than {enough:g} ")
-
-
-def test_labels_with_their_values_and_counts():
-    graph = generate(100, 1).replace(
-        labels={
-            "side": ["a"] * 60 + ["b"] * 30 + [None] * 10,
-            "id": [f"n{i}" for i in range(100)],
-            "group": [str(i % 20) for i in range(100)],
-        }
-    )
-    lines = label_lines(graph)
-    assert text_of(lines, "label side") == "a (60), b (30), none for 10"
-    assert text_of(lines, "label id") == "100 values, each of one node"
-    group = text_of(lines, "label group")
-    assert group.endswith("and 12 values more") and group.count("(5)") == 8
-    assert label_lines(generate(100, 1)) == []
-
-
-def test_another_paragraph_is_another_part(monkeypatch):
-    monkeypatch.setattr(
-        graph_command, "PARTS", (*graph_command.PARTS, lambda graph: [("more", str(graph.n))])
-    )
-    assert describe(generate(100, 1))[-1] == ("more", "100")
-
-
-# --- the picture ---------------------------------------------------------------------------
-
-
-def test_the_picture_marks_the_sensitive_set_and_the_seeds():
-    graph = generate(100, 1)
-    figure, ax = network_figure(graph, "net")
-    others, inside, seeds = ax.collections[-3:]
-    assert len(inside.get_offsets()) == graph.sensitive.sum()
-    assert len(others.get_offsets()) == (~graph.sensitive).sum()
-    marked = {tuple(xy) for xy in seeds.get_offsets().astype(np.float32).tolist()}
-    used = graph.support[graph.weights > 0]
-    assert marked == {tuple(xy) for xy in graph.positions[used].tolist()}
-    weight = np.bincount(graph.support.ravel(), graph.weights.ravel(), minlength=graph.n)
-    heaviest = seeds.get_offsets()[seeds.get_sizes().argmax()]
-    assert weight[np.abs(graph.positions - heaviest).sum(axis=1).argmin()] > np.median(weight)
-    assert any("net" in text.get_text() for text in figure.texts)
-
-
-def test_far_nodes_do_not_shrink_the_picture():
-    graph = generate(100, 1)
-    positions = 0.5 + 0.1 * (graph.positions - 0.5)
-    positions[[3, 4]] = [[0, 0], [1, 1]]
-    figure, ax = network_figure(graph.replace(positions=positions), "net")
-    assert np.ptp(ax.get_xlim()) < 0.2
-    assert any("2 nodes" in text.get_text() for text in figure.texts)
-    _, whole = network_figure(graph, "net")
-    assert whole.get_xlim()[0] < 0 and whole.get_xlim()[1] > 1
+    assert dict(lines)["nodes"] == "42, 2 components, the largest of 40"
+    assert dict(lines)["left out"] == "1 self-loops, 1 repeated edges"

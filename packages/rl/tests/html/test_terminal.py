@@ -7,8 +7,8 @@ import pandas as pd
 import pytest
 from rich.console import Console
 
-from rapo.paper.studies.section import Section
-from rapo.paper.terminal import blocks, print_curves, print_frame, print_sections, spark
+from rapo.html.page import Section
+from rapo.html.terminal import blocks, print_curves, print_frame, print_sections, spark
 
 
 def terminal(width=80):

@@ -4,7 +4,8 @@ import pytest
 from repository import DOCS
 
 import rapo
-from rapo.cli import app, manual
+from rapo.cli import docs as manual
+from rapo.cli.main import app
 
 
 def shown(capsys, *words):

@@ -24,15 +24,15 @@ def manual() -> Path:
 def pages() -> dict[str, Path]:
     """Pages by name, such as `faq` or `gate/operate`; a folder's own page by the folder's name."""
     folder = manual()
-    found = {}
+    names = {}
     for path in sorted(folder.rglob("*.md")):
         inner = path.relative_to(folder)
         if inner.parts[0] not in NOT_SHOWN:
             name = inner.parent if path.stem == "README" else inner.with_suffix("")
-            found[name.as_posix()] = path
-    if not found:
+            names[name.as_posix()] = path
+    if not names:
         raise UserError(f"no pages are at {folder}; install rapo-rl from its wheel, or a checkout")
-    return found
+    return names
 
 
 def docs(
@@ -40,19 +40,24 @@ def docs(
         str | None, typer.Argument(help="A page, such as faq; default: list them all.")
     ] = None,
 ) -> None:
-    """Read the manual in the terminal; without a page, list what there is."""
+    """Read the manual in the terminal; without a page, list its pages.
+
+    \b
+    rapo docs faq
+    rapo docs your-network | less -R
+    """  # noqa: D301  # click keeps the lines after a backspace as they are
     from rich.console import Console
     from rich.markdown import Markdown
 
-    found = pages()
+    paths = pages()
     console = Console()
     if page is None:
-        for name, path in found.items():
+        for name, path in paths.items():
             title = path.read_text(encoding="utf-8").partition("\n")[0].removeprefix("# ")
             console.print(f"{name:<24} {title}", highlight=False, markup=False)
         console.print("\nrapo docs PAGE shows one.", highlight=False)
         return
     name = page.removeprefix("docs/").removesuffix(".md")
-    if name not in found:
+    if name not in paths:
         raise UserError(f"no page is called {page!r}; rapo docs lists them")
-    console.print(Markdown(found[name].read_text(encoding="utf-8"), hyperlinks=False))
+    console.print(Markdown(paths[name].read_text(encoding="utf-8"), hyperlinks=False))
