@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import http.client
+import shutil
 import subprocess
 import sys
 import threading
@@ -18,15 +19,17 @@ from typing import Any, ClassVar
 import pytest
 from served import Served
 
-from rapo_gate.calls import MOST_ITEMS, Retries
+from rapo_gate import client
 from rapo_gate.client import (
+    MOST_ITEMS,
     AsyncGateClient,
-    Decision,
+    GateAnswer,
     GateClient,
     GateError,
     OutOfReachError,
     Report,
     Reported,
+    Retries,
 )
 
 
@@ -46,7 +49,6 @@ class Awaited:
 
     def __exit__(self, *_: object) -> None:
         self._loop.run_until_complete(self._client.close())
-        self._loop.run_until_complete(asyncio.sleep(0))
         self._loop.close()
 
 
@@ -69,7 +71,7 @@ def test_what_the_service_does(served: Served, make: Any) -> None:
     name = make.__name__
     with make(served.url, served.keys["admin"]) as client:
         first = client.decide(["cats", "diets"], (0.75, 0.25), f"r-{name}")
-        assert isinstance(first, Decision) and first.reached
+        assert isinstance(first, GateAnswer) and first.reached
         assert (first.q, first.psi, first.mode) == ([0.75, 0.25], [1.0, 1.0], "shadow")
         assert client.decide(["cats", "diets"], [0.75, 0.25], f"r-{name}") == first
         assert (
@@ -82,31 +84,26 @@ def test_what_the_service_does(served: Served, make: Any) -> None:
         assert Counter(r.code for r in results) == {200: MOST_ITEMS + 5, 422: 1}
         assert client.report(items[:1])[0].duplicate
         assert client.report([]) == []
-        with pytest.raises(GateError, match="sum to 1") as told:
+        with pytest.raises(GateError, match="sum to 1") as refusal:
             client.decide(["cats"], [0.5])
-        assert told.value.status == 422
+        assert refusal.value.status == 422
         with pytest.raises(ValueError, match=r"(?i)json"):
             client.decide(["cats"], [float("nan")])
-    with make(served.url, "wrong") as client, pytest.raises(GateError) as told:
+    with make(served.url, "wrong") as client, pytest.raises(GateError) as refusal:
         client.decide(["cats"], [1.0])
-    assert told.value.status == 401
+    assert refusal.value.status == 401
 
 
 @BOTH
 def test_connections_stay_open(served: Served, make: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[int] = []
-    connect, opened = http.client.HTTPConnection.connect, asyncio.open_connection
+    connect = http.client.HTTPConnection.connect
 
     def counted(self: Any) -> None:
         made.append(1)
         connect(self)
 
-    async def counted_too(*given: Any, **more: Any) -> Any:
-        made.append(1)
-        return await opened(*given, **more)
-
     monkeypatch.setattr(http.client.HTTPConnection, "connect", counted)
-    monkeypatch.setattr(asyncio, "open_connection", counted_too)
     with make(served.url, served.keys["gate"]) as client:
         for _ in range(5):
             client.decide(["cats"], [1.0])
@@ -240,14 +237,60 @@ def test_a_wrong_address_is_told(url: str) -> None:
         GateClient(url, "k")
 
 
+_COPIED = """
+import asyncio, sys, time
+from client import AsyncGateClient, GateClient, Report
+
+url, key = sys.argv[1:]
+with GateClient(url, key) as gate:
+    made = gate.decide(["cats", "diets"], [0.7, 0.3])
+    print(gate.expose(made.decision_id, ["diets"]))
+    item = Report("copied", "k-1", 0.8, "flag", time.time(), made.decision_id, ["diets"])
+    print(gate.report([item])[0].status)
+
+async def ask():
+    async with AsyncGateClient(url, key) as gate:
+        answers = await asyncio.gather(*(gate.decide([i], [1.0]) for i in range(32)))
+        print(len({answer.decision_id for answer in answers}))
+
+asyncio.run(ask())
+print(any(name.startswith("rapo") for name in sys.modules))
+"""
+
+
+def test_the_file_alone_is_a_client(served: Served, tmp_path: Path) -> None:
+    shutil.copy(client.__file__, tmp_path / "client.py")
+    program = f"import sys; sys.path.insert(0, {str(tmp_path)!r}); exec({_COPIED!r})"
+    done = subprocess.run(
+        [sys.executable, "-I", "-S", "-c", program, served.url, served.keys["admin"]],
+        capture_output=True, text=True, cwd=tmp_path,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split() == ["True", "accepted", "32", "False"]
+
+
+def test_a_cancelled_task_leaves_no_half_read_answer(ill: Callable[..., str]) -> None:
+    async def ask() -> list[int]:
+        async with AsyncGateClient(ill(), "k") as gate:
+            task = asyncio.create_task(gate.decide(["a"], [1.0]))
+            await asyncio.sleep(0)
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+            return [(await gate.decide(["a"], [1.0])).revision for _ in range(3)]
+
+    assert asyncio.run(ask()) == [3, 3, 3]
+
+
 def test_many_threads_share_a_client(served: Served) -> None:
-    client, answers = GateClient(served.url, served.keys["gate"]), []
-    work = lambda i: answers.append(client.decide([i], [1.0], f"t-{i}").decision_id)  # noqa: E731
+    shared, answers = GateClient(served.url, served.keys["gate"]), []
+    work = lambda i: answers.append(shared.decide([i], [1.0], f"t-{i}").decision_id)  # noqa: E731
     threads = [threading.Thread(target=work, args=(i,)) for i in range(8)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
+    shared.close()
     assert len(set(answers)) == 8
 
 

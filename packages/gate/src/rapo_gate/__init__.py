@@ -24,7 +24,7 @@ Its files, in the order in which data flows:
 - shadow_log, fit: a log as arrays, folded under any settings; settings from it, in words and as
   a figure
 - cli, commands, demo: `rapo-gate …`, the bundled stream
-- client, calls: for platforms that call the service: the standard library alone
+- client: for platforms that call the service: one file, the standard library alone
 """
 
 import lazy_loader

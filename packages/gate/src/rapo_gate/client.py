@@ -1,63 +1,103 @@
 """A client of the gate's HTTP service: `GateClient`, and `AsyncGateClient` for asyncio.
 
-The standard library alone, and nothing else of rapo: a platform may copy this file and `calls.py`.
-What is sent has a name of its own (a request id, a report's key), so that sending it again after a
-lost answer has no second effect; whatever may pass is therefore tried again, ever more slowly.
-
-The asynchronous client speaks HTTP over asyncio's streams rather than through httpx, so that both
-need nothing, retry alike and fail alike. Neither follows redirects or goes through proxies.
+This file imports the standard library alone and nothing else of rapo, so a platform may copy it.
+Every request carries a name of its own (a request id, the key of a report). Sending it again after
+a lost answer therefore has no second effect, and the client repeats whatever may succeed later,
+more slowly each time. It follows no redirects and uses no proxies.
 """
 
 from __future__ import annotations
 
 import asyncio
 import http.client
+import json
+import random
 import ssl
-import threading
 import time
-from collections.abc import Iterable
-from typing import Any, Self
+import uuid
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass
+from typing import Any, Self, TypeVar
 from urllib.parse import urlsplit
 
-from rapo_gate.calls import (
-    AGAIN,
-    Answer,
-    Decision,
-    GateError,
-    OutOfReachError,
-    Region,
-    Report,
-    Reported,
-    Request,
-    Retries,
-    decision_of,
-    decision_request,
-    plain,
-    posted,
-    report_requests,
-    unchanged,
-    value_of,
-)
+Region = int | str
+T = TypeVar("T")
 
-__all__ = [
-    "AsyncGateClient",
-    "Decision",
-    "GateClient",
-    "GateError",
-    "OutOfReachError",
-    "Report",
-    "Reported",
-]
+RETRIED = frozenset((429, 502, 503, 504))
+"""Statuses after which the same request may succeed later."""
+MOST_ITEMS = 1000
+"""Reports that one request may hold; the client splits longer lists."""
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.05, 2.0
 
 
-class Connected:
-    """What both clients are made with.
+class GateError(Exception):
+    """The gate refused a request and would refuse it again.
+
+    `status` is the HTTP status, None if there was no answer.
+    """
+
+    def __init__(self, message: str, status: int | None = None) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+class OutOfReachError(GateError):
+    """No final answer came within the client's patience."""
+
+
+@dataclass(frozen=True, slots=True)
+class GateAnswer:
+    """The distribution to serve over n candidates, in the order of the request."""
+
+    q: list[float]
+    """The distribution to serve, (n,); `p` in shadow mode and where the gate did not answer."""
+    psi: list[float]
+    """Conductance of each candidate's region, (n,); ones where the gate did not answer."""
+    decision_id: str | None
+    """None where the gate did not answer: there is nothing to expose or to report on."""
+    revision: int
+    mode: str
+    """`shadow`, `enforce`, or `open` where the gate did not answer."""
+    reached: bool = True
+    """False if `q` is `p` because the gate was out of reach."""
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """A report of harm; it names a decision, regions, or regions of a decision."""
+
+    source: str
+    key: str
+    """The reporter's own name of this report: sent twice, it counts once."""
+    harm: float
+    signal: str
+    at: float
+    """Unix seconds of the exposure."""
+    decision_id: str | None = None
+    regions: Sequence[Region] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Reported:
+    """What became of a report."""
+
+    status: str
+    """`accepted`, `review`, `quarantined` or `refused`."""
+    code: int
+    report_id: int | None
+    duplicate: bool
+    error: str | None
+
+
+class GateClient:
+    """A client that any number of threads may share; its connections stay open.
 
     Args:
-        url: of the service, such as `http://127.0.0.1:8080`.
+        url: address of the service, such as `http://127.0.0.1:8080`.
         key: a bearer key, with scope gate, report, or both in one file of keys.
-        timeout: seconds of one attempt.
-        patience: seconds of a call, all attempts included.
+        timeout: most seconds that one attempt waits for the network.
+        patience: most seconds of a call, all attempts included.
         fail_open: let `decide` answer `p` itself while the gate is out of reach.
     """
 
@@ -74,21 +114,13 @@ class Connected:
         self._host, self._port = parts.hostname, parts.port or (443 if self._tls else 80)
         self._prefix = parts.path.rstrip("/")
         self._headers = {
-            "Authorization": f"Bearer {key}", "Content-Type": "application/json",
-            "Accept": "application/json", "User-Agent": "rapo-gate-client",
-        }  # fmt: skip
+            "Authorization": f"Bearer {key}",
+            "Content-Type": "application/json",
+            "Accept": "application/json",
+            "User-Agent": "rapo-gate-client",
+        }
         self.timeout, self.patience, self.fail_open = timeout, patience, fail_open
-
-
-class GateClient(Connected):
-    """The client for threads: each has a connection of its own, which stays open.
-
-    Takes what `Connected` takes.
-    """
-
-    def __init__(self, url: str, key: str, **options: Any) -> None:
-        super().__init__(url, key, **options)
-        self._local = threading.local()
+        self._idle: list[http.client.HTTPConnection] = []
 
     def __enter__(self) -> Self:
         return self
@@ -97,82 +129,108 @@ class GateClient(Connected):
         self.close()
 
     def close(self) -> None:
-        """Close this thread's connection."""
-        connection = self._local.__dict__.pop("connection", None)
-        if connection is not None:
-            connection.close()
+        """Close the connections that no call is using now."""
+        while self._idle:
+            self._idle.pop().close()
 
     def decide(
         self, regions: Iterable[Region], p: Iterable[float], request_id: str | None = None, *,
         stimulus: str | None = None,
-    ) -> Decision:  # fmt: skip
-        """Gate a distribution `p` over candidates; under the same `request_id` the answer is too.
+    ) -> GateAnswer:  # fmt: skip
+        """Gate a distribution `p` over candidates; the same `request_id` gets the same answer.
 
         Raises:
-            GateError: the request is refused.
-            OutOfReachError: there was no answer in time, unless the client fails open.
+            GateError: the gate refused the request.
+            OutOfReachError: no answer came in time, and the client does not fail open.
         """
-        request, law = decision_request(regions, p, request_id, stimulus)
+        law = [float(x) for x in p]
+        values = {"request_id": request_id or uuid.uuid4().hex, "regions": plain(regions), "p": law}
+        if stimulus is not None:
+            values["stimulus"] = stimulus
         try:
-            return decision_of(self._ask(request))
+            answer = self._post("/v1/decisions", values)
         except OutOfReachError:
             if not self.fail_open:
                 raise
-            return unchanged(law)
+            return GateAnswer(law, [1.0] * len(law), None, -1, "open", reached=False)
+        names = ("q", "psi", "decision_id", "revision", "mode")
+        return GateAnswer(**{name: answer[name] for name in names})
 
     def expose(self, decision_id: str, shown: Iterable[Region]) -> bool:
-        """Say what was really shown; whether that came in time."""
+        """Say which candidates were really shown; return whether that came in time."""
         values = {"decision_id": decision_id, "shown": plain(shown)}
-        return bool(self._ask(posted("/v1/exposures", values))["in_time"])
+        return bool(self._post("/v1/exposures", values)["in_time"])
 
     def report(self, items: Iterable[Report]) -> list[Reported]:
-        """Report harm; one result for each, in order."""
-        answers = [self._ask(request) for request in report_requests(items)]
-        return [Reported(**result) for answer in answers for result in answer["results"]]
+        """Report harm; return one result for each report, in order."""
+        sent = [{k: v for k, v in asdict(item).items() if v is not None} for item in items]
+        results: list[Reported] = []
+        for start in range(0, len(sent), MOST_ITEMS):
+            answer = self._post("/v1/reports", {"items": sent[start : start + MOST_ITEMS]})
+            results += [Reported(**result) for result in answer["results"]]
+        return results
 
-    def _ask(self, request: Request) -> Any:
+    def _post(self, path: str, values: Mapping[str, Any]) -> Any:
+        """Send a request until it has a final answer; return the value of its body."""
+        body = json.dumps(values, allow_nan=False).encode()  # JSON has no NaN: refuse it here
         retries = Retries(self.patience)
         while True:
-            after = None
+            retry_after = None
             try:
-                answer = self._once(request, retries.left(self.timeout))
-                if answer.status not in AGAIN:
-                    return value_of(answer)
-                why, after = f"it answered {answer.status}", answer.retry_after
+                response, content = self._once(path, body, retries.left(self.timeout))
+                if response.status not in RETRIED:
+                    return value_of(response.status, content)
+                why = f"it answered {response.status}"
+                retry_after = response.headers.get("Retry-After")
             except (OSError, http.client.HTTPException) as error:
-                self.close()
                 why = str(error) or type(error).__name__
-            time.sleep(retries.wait(why, after))
+            time.sleep(retries.wait(why, retry_after))
 
-    def _once(self, request: Request, seconds: float) -> Answer:
-        connection: http.client.HTTPConnection | None = getattr(self._local, "connection", None)
-        if connection is None:
-            if self._tls is None:
-                connection = http.client.HTTPConnection(self._host, self._port, timeout=seconds)
-            else:
-                connection = http.client.HTTPSConnection(
-                    self._host, self._port, timeout=seconds, context=self._tls
-                )
-            self._local.connection = connection
+    def _once(
+        self, path: str, body: bytes, seconds: float
+    ) -> tuple[http.client.HTTPResponse, bytes]:
+        try:
+            connection = self._idle.pop()
+        except IndexError:
+            connection = self._new_connection()
         connection.timeout = seconds
         if connection.sock is not None:
             connection.sock.settimeout(seconds)
-        path = self._prefix + request.path
-        connection.request(request.method, path, request.body, self._headers)
-        found = connection.getresponse()
-        body = found.read()  # to its end, or the connection cannot be used again
-        return Answer(found.status, found.headers.get("Retry-After"), body, found.will_close)
+        try:
+            connection.request("POST", self._prefix + path, body, self._headers)
+            response = connection.getresponse()
+            content = response.read()
+        except BaseException:  # the rest of this answer must not be read as the next one's
+            connection.close()
+            raise
+        if response.will_close:
+            connection.close()
+        else:
+            self._idle.append(connection)
+        return response, content
+
+    def _new_connection(self) -> http.client.HTTPConnection:
+        if self._tls is None:
+            return http.client.HTTPConnection(self._host, self._port)
+        return http.client.HTTPSConnection(self._host, self._port, context=self._tls)
 
 
-class AsyncGateClient(Connected):
-    """The client for asyncio; connections stay open and are shared by its tasks.
+class AsyncGateClient:
+    """`GateClient` for asyncio: each call runs on a thread of its own pool.
 
-    Takes what `Connected` takes.
+    A task that is cancelled stops waiting at once; its request may still be done.
+
+    Args:
+        url: address of the service.
+        key: a bearer key.
+        parallel: most calls under way at once; further calls wait.
+        options: as `GateClient` takes them.
     """
 
-    def __init__(self, url: str, key: str, **options: Any) -> None:
-        super().__init__(url, key, **options)
-        self._free: list[tuple[asyncio.StreamReader, asyncio.StreamWriter]] = []
+    def __init__(self, url: str, key: str, *, parallel: int = 32, **options: Any) -> None:
+        self._client = GateClient(url, key, **options)
+        # Not `asyncio.to_thread`: its threads are few and belong to the whole program.
+        self._threads = ThreadPoolExecutor(parallel, "rapo-gate-client")
 
     async def __aenter__(self) -> Self:
         return self
@@ -181,99 +239,73 @@ class AsyncGateClient(Connected):
         await self.close()
 
     async def close(self) -> None:
-        """Close connections that no task uses at the moment."""
-        while self._free:
-            self._free.pop()[1].close()
+        """Begin no further call, wait for those under way, close the connections."""
+        self._threads.shutdown(wait=False, cancel_futures=True)
+        await asyncio.to_thread(self._threads.shutdown)
+        self._client.close()
 
     async def decide(
         self, regions: Iterable[Region], p: Iterable[float], request_id: str | None = None, *,
         stimulus: str | None = None,
-    ) -> Decision:  # fmt: skip
+    ) -> GateAnswer:  # fmt: skip
         """As `GateClient.decide`."""
-        request, law = decision_request(regions, p, request_id, stimulus)
-        try:
-            return decision_of(await self._ask(request))
-        except OutOfReachError:
-            if not self.fail_open:
-                raise
-            return unchanged(law)
+        decide = self._client.decide
+        return await self._run(lambda: decide(regions, p, request_id, stimulus=stimulus))
 
     async def expose(self, decision_id: str, shown: Iterable[Region]) -> bool:
         """As `GateClient.expose`."""
-        values = {"decision_id": decision_id, "shown": plain(shown)}
-        return bool((await self._ask(posted("/v1/exposures", values)))["in_time"])
+        return await self._run(lambda: self._client.expose(decision_id, shown))
 
     async def report(self, items: Iterable[Report]) -> list[Reported]:
         """As `GateClient.report`."""
-        answers = [await self._ask(request) for request in report_requests(items)]
-        return [Reported(**result) for answer in answers for result in answer["results"]]
+        return await self._run(lambda: self._client.report(items))
 
-    async def _ask(self, request: Request) -> Any:
-        retries = Retries(self.patience)
-        while True:
-            after = None
-            try:
-                async with asyncio.timeout(retries.left(self.timeout)):
-                    answer = await self._once(request)
-                if answer.status not in AGAIN:
-                    return value_of(answer)
-                why, after = f"it answered {answer.status}", answer.retry_after
-            except (
-                OSError,
-                EOFError,
-                asyncio.LimitOverrunError,
-                http.client.HTTPException,
-            ) as error:
-                why = str(error) or type(error).__name__
-            await asyncio.sleep(retries.wait(why, after))
-
-    async def _once(self, request: Request) -> Answer:
-        if self._free:
-            reader, writer = self._free.pop()
-        else:
-            reader, writer = await asyncio.open_connection(self._host, self._port, ssl=self._tls)
-        try:
-            body = request.body or b""
-            lines = [f"{request.method} {self._prefix}{request.path} HTTP/1.1"]
-            lines += [f"Host: {self._host}:{self._port}", f"Content-Length: {len(body)}"]
-            lines += [f"{name}: {value}" for name, value in self._headers.items()]
-            writer.write("\r\n".join(lines).encode("latin-1") + b"\r\n\r\n" + body)
-            await writer.drain()
-            answer = await _read(reader)
-        except BaseException:  # cancelled too: nobody may read the rest of this answer
-            writer.close()
-            raise
-        if answer.close:
-            writer.close()
-        else:
-            self._free.append((reader, writer))
-        return answer
+    async def _run(self, call: Callable[[], T]) -> T:
+        return await asyncio.get_running_loop().run_in_executor(self._threads, call)
 
 
-async def _read(reader: asyncio.StreamReader) -> Answer:
-    """One answer of HTTP/1.1, its length given or in chunks."""
-    first = (await reader.readuntil(b"\r\n")).decode("latin-1").split(" ", 2)
-    if len(first) < 2 or not first[0].startswith("HTTP/1.") or not first[1].isdecimal():
-        raise http.client.BadStatusLine(" ".join(first).strip())
-    headers: dict[str, str] = {}
-    while line := (await reader.readuntil(b"\r\n")).decode("latin-1").strip():
-        name, _, value = line.partition(":")
-        headers[name.strip().lower()] = value.strip()
-    close = headers.get("connection", "").lower() == "close" or first[0] == "HTTP/1.0"
-    if headers.get("transfer-encoding", "").lower() == "chunked":
-        body = await _chunks(reader)
-    elif "content-length" in headers:
-        body = await reader.readexactly(int(headers["content-length"]))
-    else:
-        body, close = await reader.read(), True
-    return Answer(int(first[1]), headers.get("retry-after"), body, close)
+def plain(regions: Iterable[Region]) -> list[Region]:
+    """Regions as strings and Python's own integers, which JSON can hold."""
+    return [region if isinstance(region, str) else int(region) for region in regions]
 
 
-async def _chunks(reader: asyncio.StreamReader) -> bytes:
-    pieces: list[bytes] = []
-    while size := int((await reader.readuntil(b"\r\n")).split(b";")[0], 16):
-        pieces.append(await reader.readexactly(size))
-        await reader.readexactly(2)
-    while (await reader.readuntil(b"\r\n")).strip():
-        pass  # trailers
-    return b"".join(pieces)
+def value_of(status: int, content: bytes) -> Any:
+    """The value of an answer's body.
+
+    Raises:
+        GateError: the answer is a refusal, or not JSON.
+    """
+    text = content.decode(errors="replace")
+    try:
+        value = json.loads(text)
+        if status < 300:
+            return value
+        text = str(value.get("error") or value.get("detail") or text)
+    except (ValueError, AttributeError):
+        pass  # the answer is not the gate's own, but a proxy's page
+    raise GateError(f"the gate answered {status}: {text:.500}", status)
+
+
+class Retries:
+    """How long to wait before the next attempt of one call, and when to give up."""
+
+    def __init__(self, patience: float) -> None:
+        self._end, self._pause = time.monotonic() + patience, _FIRST_PAUSE
+
+    def left(self, timeout: float) -> float:
+        """Seconds that the next attempt may take."""
+        return max(0.05, min(timeout, self._end - time.monotonic()))
+
+    def wait(self, why: str, retry_after: str | None = None) -> float:
+        """Seconds to sleep; they are random, so that clients do not come back all at once.
+
+        Raises:
+            OutOfReachError: the patience is used up.
+        """
+        pause = self._pause * (0.5 + random.random() / 2)
+        self._pause = min(2 * self._pause, _LONGEST_PAUSE)
+        if retry_after is not None and retry_after.isdecimal():
+            pause = max(pause, float(retry_after))
+        if time.monotonic() + pause >= self._end:
+            raise OutOfReachError(f"the gate is out of reach: {why}")
+        return pause
