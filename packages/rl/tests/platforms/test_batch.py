@@ -123,6 +123,31 @@ def test_a_snapshot_brings_everything_back(make, options):
         assert np.array_equal([again.step(2).x for _ in range(20)], ahead)
 
 
+def test_a_state_may_use_the_names_of_a_snapshot():
+    class Named(Feed):
+        """A feed whose state also counts, under names with which a snapshot's begin."""
+
+        def rest(self, episodes):
+            counts = {"memory.x": np.zeros(episodes), "state.x": np.zeros(episodes)}
+            return {**super().rest(episodes), **counts}
+
+        def arrive(self, state):
+            return {**state, **super().arrive(state)}
+
+        def transition(self, state, action, choice, found):
+            moved, reward = super().transition(state, action, choice, found)
+            counts = {name: state[name] + 1 for name in ("memory.x", "state.x")}
+            return {**moved, **counts}, reward
+
+    platform = started(Named, 2)
+    platform.step([0, 1])
+    kept = platform.snapshot()
+    platform.step([0, 1])
+    platform.restore(kept)
+    assert all(np.array_equal(platform.snapshot()[name], array) for name, array in kept.items())
+    assert platform.state["memory.x"].tolist() == [1, 1]
+
+
 def test_a_scar_field_of_one_bin_a_place_is_the_memory_by_places():
     class Places(Feed):
         def __init__(self, episodes=1, **options):

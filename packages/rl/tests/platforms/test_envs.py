@@ -85,7 +85,7 @@ def test_a_registered_platform_is_made_by_its_id():
     with pytest.raises(ValueError, match="registered already"):
         register_platform("test/ToyFeed-v0", "toy_platforms:Line")
     one = gymnasium.make("test/ToyFeed-v0", walkers=12)
-    assert one.unwrapped.engine.walkers == 12 and one.unwrapped.memory.delay == 5
+    assert one.unwrapped.engine.walkers == 12 and one.unwrapped.harm_memory.delay == 5
     assert one.reset(seed=0)[0].shape == (3,)
     many = gymnasium.make_vec(
         "test/ToyFeed-v0", num_envs=4, vectorization_mode="vector_entry_point"

@@ -24,11 +24,11 @@ class Emptied(Alarmed):
     """The same, but harm that was on its way when the observable was reset is not shown."""
 
     def reset_observable(self, seed=None):
-        self.quiet = self.memory.delay
+        self.quiet = self.harm_memory.delay
         return super().reset_observable(seed)
 
     def reset(self, **options):
-        self.quiet = self.memory.delay
+        self.quiet = self.harm_memory.delay
         return super().reset(**options)
 
     def shown(self, harm):

@@ -95,7 +95,7 @@ def test_memory_mask_marks_the_fields():
     env = lake(observe="xGH", delay=5)
     env.reset(seed=0)
     x = steps(env, 40)[0][-1]
-    shown = np.concatenate([env.memory.G, env.memory.H]).astype(np.float32)
+    shown = np.concatenate([env.harm_memory.G, env.harm_memory.H]).astype(np.float32)
     assert np.array_equal(x[env.memory_mask], shown) and shown.max() > 0
 
 
@@ -130,13 +130,13 @@ def test_reset_observable_keeps_the_memory():
     env = lake(delay=5)
     env.reset(seed=0)
     steps(env, 60)
-    before = env.memory.snapshot()
+    before = env.harm_memory.snapshot()
     x = env.reset_observable(1)
     assert not x.any()
-    assert all(np.array_equal(v, before[k]) for k, v in env.memory.snapshot().items())
+    assert all(np.array_equal(v, before[k]) for k, v in env.harm_memory.snapshot().items())
     assert before["G"].max() > 0 and before["waiting"].max() > 0
     env.reset(seed=0)
-    assert not env.memory.G.any() and not env.memory.snapshot()["waiting"].any()
+    assert not env.harm_memory.G.any() and not env.harm_memory.snapshot()["waiting"].any()
 
 
 @ALL
@@ -184,7 +184,7 @@ def test_scars_only_where_walkers_were_harmed():
     env = lake(delay=5, leave=0.05)
     env.reset(seed=0)
     steps(env, 500)
-    assert env.memory.H.max() > 0 and not env.memory.H[~env.harmful].any()
+    assert env.harm_memory.H.max() > 0 and not env.harm_memory.H[~env.harmful].any()
 
 
 @given(scar=st.floats(0.01, 1.1), trace=st.floats(0, 2))
@@ -195,7 +195,9 @@ def test_constant_scar_contracts_the_odds_of_every_row_exactly(scar, trace):
     with_fields(env, G=np.zeros(64), H=H)
     count = 0
     for (places, p0, psi, p), harmful in split_rows(env):
-        lemma = theory.paper_odds_bound(env.memory.G[places], H[places], harmful, FieldParams())
+        lemma = theory.paper_odds_bound(
+            env.harm_memory.G[places], H[places], harmful, FieldParams()
+        )
         assert lemma.applies, lemma.why
         contraction = theory.entry_odds(p, harmful) / theory.entry_odds(p0, harmful)
         assert contraction == pytest.approx(lemma.value, rel=1e-12)

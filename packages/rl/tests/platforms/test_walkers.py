@@ -142,7 +142,7 @@ def test_coarse_regions_share_their_fields():
     env = Routing(regions=np.arange(25) // 5, delay=5)
     env.reset(seed=0)
     run(env, 60)
-    assert env.memory.G.shape == (5,) and env.memory.G.max() > 0
+    assert env.harm_memory.G.shape == (5,) and env.harm_memory.G.max() > 0
 
 
 def test_snapshot_round_trip():
@@ -263,7 +263,7 @@ def test_hooks_that_look_at_the_environment_see_the_episode_that_runs():
 
     class Looking(Routing):
         def candidates(self, state, action):
-            seen.append(self.memory.G.sum())
+            seen.append(self.harm_memory.G.sum())
             return super().candidates(state, action)
 
     env = Looking(delay=3)

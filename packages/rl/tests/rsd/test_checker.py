@@ -9,7 +9,7 @@ import pytest
 from repository import DOCS
 
 import rapo
-from rapo.rsd import check
+from rapo.rsd import check, evaluate
 
 ID = "rapo/GraphDiffusion-v0"
 
@@ -84,6 +84,32 @@ def test_our_environment_passes(small_graph, observe):
 
 def test_a_sound_environment_of_someone_else_passes():
     assert check(Counter()).ok
+
+
+def test_an_attribute_called_memory_is_the_authors_own():
+    class Replaying(Counter):
+        """Keeps transitions for a learner, as many environments do."""
+
+        memory_mask = None
+
+        def __init__(self):
+            super().__init__()
+            self.memory = []
+
+        def _x(self):
+            return np.array([self.level])
+
+    assert check(Replaying()).problems == []
+    evaluate(Replaying(), lambda x: 0, episodes=1, horizons=(5, 5, 5))
+
+
+def test_the_scars_of_harm_memory_are_recorded():
+    class Scarred(Counter):
+        class harm_memory:  # noqa: N801 - an attribute of the environment
+            H = np.array([0.25, 0.5])
+
+    result = evaluate(Scarred(), lambda x: 0, episodes=1, horizons=(5, 5, 5))
+    assert result.scars.tolist() == [[0.25, 0.5]]
 
 
 def test_missing_members_are_listed():

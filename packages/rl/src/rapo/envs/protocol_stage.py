@@ -106,8 +106,8 @@ class ProtocolStage:
         return None
 
     def scars(self) -> Array | None:
-        """(1, R) where the environment has a `memory` with `H`."""
-        memory = getattr(self.env, "memory", None)
+        """(1, R) scars of the environment's `harm_memory`; None without one."""
+        memory = getattr(self.env, "harm_memory", None)
         return None if memory is None else np.atleast_2d(np.asarray(memory.H))
 
     def _same_mask(self) -> None:

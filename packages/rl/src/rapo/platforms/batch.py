@@ -259,10 +259,9 @@ class BatchPlatform(PhasedEpisodes, PlatformHooks):
         mine = {name: array for name, array in like.items() if not name.startswith("memory.")}
         taken = checked_state({name: state[name] for name in mine}, mine)
         self._phases.check(taken, self.stimuli)
-        fresh = {n.removeprefix("state."): sealed(a) for n, a in taken.items() if "state." in n}
+        fresh = {name: sealed(array) for name, array in _part("state.", taken).items()}
         noted = self._noted_of(fresh)
-        waiting = {n.removeprefix("memory."): a for n, a in state.items() if "memory." in n}
-        self.memory.restore(waiting)
+        self.memory.restore(_part("memory.", state))
         self._phases.restore(taken)
         self._state, self._noted = fresh, noted
 
@@ -319,3 +318,8 @@ class BatchPlatform(PhasedEpisodes, PlatformHooks):
         """`x` of a state, checked."""
         x = self.observation(state, clock)
         return numbers("observation()", x, (self.episodes, *self.x_space.shape)).astype(np.float32)
+
+
+def _part(prefix: str, snapshot: Mapping[str, Array]) -> dict[str, Array]:
+    """The entries of a snapshot whose names begin with a prefix, by the rest of their names."""
+    return {n.removeprefix(prefix): a for n, a in snapshot.items() if n.startswith(prefix)}

@@ -41,7 +41,7 @@ class PlatformEnv(OneEpisodeEnv):
         )
 
     @property
-    def memory(self) -> EpisodeMemory | None:
+    def harm_memory(self) -> EpisodeMemory | None:
         """The fields of the regions; None of a scar field."""
         memory = self.vector.engine.memory
         return EpisodeMemory(memory.harm) if isinstance(memory, RegionMemory) else None

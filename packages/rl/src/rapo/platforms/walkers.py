@@ -206,8 +206,8 @@ class CandidateReplayEnv(PlatformEnv, ABC):
         """`psi` and the kernel sampled now, (..., K) each, of candidates (..., K)."""
         engine = self.vector.engine
         scope = engine.scope if engine.deformed[0] else Scope("off")
-        assert self.memory is not None  # it has regions
-        psi = self.memory.conductance()
+        assert self.harm_memory is not None  # it has regions
+        psi = self.harm_memory.conductance()
         if scope.kind == "local":  # a matter of regions, `topk` one of rows
             psi = within_scope(psi, psi, scope, ~engine.memory.open_regions)[self.regions[places]]
         else:

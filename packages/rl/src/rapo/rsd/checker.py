@@ -237,7 +237,7 @@ def _pending(trial: Trial, report: CheckReport) -> None:
 
 def _memory(trial: Trial, report: CheckReport) -> None:
     mask = getattr(trial.env, "memory_mask", None)
-    memory: Any = getattr(trial.env, "memory", None)
+    memory: Any = getattr(trial.env, "harm_memory", None)
     if mask is None and memory is None:
         report.notes.append("whether reset_observable() keeps the memory cannot be seen from here")
         return
@@ -245,7 +245,7 @@ def _memory(trial: Trial, report: CheckReport) -> None:
     last = trial.run(trial.steps)[-1][0]
     before = last[np.asarray(mask, bool)] if mask is not None else np.array(memory.H)
     x = trial.again()
-    after = x[np.asarray(mask, bool)] if mask is not None else np.array(trial.env.memory.H)
+    after = x[np.asarray(mask, bool)] if mask is not None else np.array(trial.env.harm_memory.H)
     if np.any(before > 0) and not np.any(after > 0):
         report.problems.append(
             "reset_observable() wipes the memory: it was up to "

@@ -68,6 +68,9 @@ class ReplayEnvExtras(Protocol):
     memory_mask: npt.NDArray[np.bool_] | None
     """Which entries of a flat observation show the memory on purpose; None for none. Without the
     attribute nobody knows, and ASD is not available."""
+    harm_memory: Any
+    """An object whose `H`, (R,) or (1, R), holds the scars by region: results record these scars,
+    and `check` looks whether `reset_observable` keeps them. An attribute `memory` is your own."""
 
     def snapshot(self) -> Mapping[str, npt.NDArray[Any]]:
         """Everything that evolves, as plain arrays."""
