@@ -9,6 +9,7 @@ import runpy
 import sys
 import time
 from dataclasses import dataclass, field, replace
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -62,6 +63,8 @@ class Player:
     log: Any = field(default_factory=REFERENCE["MemoryLog"])
     reports: dict[str, int] = field(default_factory=dict)
     """Position of each report by its key."""
+    course: Any = field(default_factory=sha256)
+    """Hash of the fields and of psi after every op."""
 
     def __post_init__(self) -> None:
         self.state = State(self.log.find)
@@ -79,6 +82,7 @@ class Player:
         if op.what not in ("rollback", "allow", "label"):
             same = np.array_equal(self.state.fold.H[: before.size], before)
             assert same, "only ticks change fields"
+        self.course.update(self.state.field_hash().encode() + self.state.psi().tobytes())
 
     def _append(self, kind: str, tick: int, body: bytes, key: str | None = None) -> None:
         draft = Draft(kind, SECONDS * tick, key, digest_of(body), body)
@@ -137,6 +141,13 @@ class Player:
         if "keys" in body:
             body["reports"] = [self.reports[k] for k in body.pop("keys")]
         self._act("Rollback", op, body)
+
+
+def generated(seed: int, i: int) -> tuple[np.random.Generator, bool, Player, list[Op]]:
+    """History `i` of a seed: the generator after it, whether people act, how it was played."""
+    rng = np.random.default_rng([seed, i])
+    human = bool(rng.random() < 0.6)
+    return (rng, human, *generate(rng, human))
 
 
 def generate(rng: np.random.Generator, human: bool) -> tuple[Player, list[Op]]:
@@ -453,9 +464,7 @@ def run_histories(count: int, seed: int = 0) -> dict[str, int]:
     """Check generated histories; returns how much happened in them."""
     seen = {"events": 0, "scarred": 0, "rolled back": 0}
     for i in range(count):
-        rng = np.random.default_rng([seed, i])
-        human = bool(rng.random() < 0.6)
-        player, ops = generate(rng, human)
+        rng, human, player, ops = generated(seed, i)
         seen["events"] += len(player.log.events)
         seen["scarred"] += bool((player.state.fold.H > 0).any())
         try:
