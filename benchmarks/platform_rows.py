@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
-from rapo.paper.rsd_command import ConstantPolicy
+from rapo.policies import ConstantPolicy
 from rapo.rsd import evaluate
 from rapo.scars import FullWarning
 from rapo.suite.domains import DOMAINS

@@ -18,7 +18,7 @@ import rapo
 from benchmarks.effort import Effort
 from benchmarks.table import Row, missing
 from rapo.cascade.graph import Graph
-from rapo.paper.rsd_command import ConstantPolicy
+from rapo.policies import ConstantPolicy
 from rapo.rsd.bootstrap import ratio_bootstrap
 from rapo.rsd.metrics import EPSILON
 from rapo.rsd.pooled import RESAMPLES, totals

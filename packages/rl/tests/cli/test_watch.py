@@ -11,7 +11,7 @@ from repository import ROOT
 
 import rapo
 from rapo import cli
-from rapo.paper.rsd_command import ConstantPolicy
+from rapo.policies import ConstantPolicy
 from rapo.show.film import record
 from rapo.show.film.subject import Subject
 from rapo.suite.domains import DOMAINS

@@ -7,7 +7,7 @@ import rapo
 from rapo.cascade.setting import EXPOSURE, PHASES, Setting
 from rapo.envs.vector import GraphDiffusionVectorEnv
 from rapo.paper.greedy import GreedyPolicy
-from rapo.paper.rsd_command import ConstantPolicy
+from rapo.policies import ConstantPolicy
 
 SHORT = Setting.default().replace(horizons=(120, 30, 60), delay=5)
 

@@ -136,7 +136,7 @@ def test_the_figure_has_a_row_per_network_and_a_panel_per_bar(made):
 @pytest.mark.parametrize("key", ["email_eu_core-department-14", "congress_twitter-party-R"])
 def test_real_networks_with_a_label_meet_the_bars(key):
     from rapo.envs.vector import GraphDiffusionVectorEnv
-    from rapo.paper.rsd_command import ConstantPolicy
+    from rapo.policies import ConstantPolicy
     from rapo.rsd.runner import evaluate
 
     graph = next(n for n in NETWORKS if n.key == key).load(DATA)

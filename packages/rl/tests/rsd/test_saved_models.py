@@ -3,7 +3,7 @@
 import gymnasium
 import pytest
 
-from rapo.paper.rsd_command import find_policy
+from rapo.policies import find_policy
 from rapo.rsd import evaluate
 
 sb3 = pytest.importorskip("stable_baselines3")

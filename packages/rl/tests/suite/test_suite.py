@@ -15,7 +15,7 @@ from rapo import FieldParams, cli
 from rapo.agents import PlatformConfig, PPOConfig
 from rapo.agents.train import train
 from rapo.paper import reproduce, schedule
-from rapo.paper.rsd_command import ConstantPolicy
+from rapo.policies import ConstantPolicy
 from rapo.rsd import evaluate
 from rapo.rsd.pooled import POOLED, totals
 from rapo.suite import command, piece, sizes

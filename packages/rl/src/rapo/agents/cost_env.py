@@ -7,11 +7,8 @@ info): the observation that the action was taken at, as the environment gives it
 
 from __future__ import annotations
 
-import os
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from importlib import import_module
 from typing import Any
 
 import gymnasium
@@ -21,6 +18,7 @@ from gymnasium.spaces import Box, Discrete
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 from gymnasium.wrappers import FlattenObservation
 
+from rapo.names import import_named, search_current_folder
 from rapo_core.checks import UserError
 
 CostFunction = Callable[[Any, Any, Mapping[str, Any]], float]
@@ -39,25 +37,21 @@ class NoKeyError(UserError):
     """`info` lacks the key of a cost."""
 
 
-def find_cost(words: str) -> CostFunction:
+def find_cost(name: str) -> CostFunction:
     """The cost that `info:KEY` or `package.module:function` names; the current folder counts.
 
     Raises:
         ValueError: there is no such function.
     """
-    module, colon, name = words.partition(":")
-    if not (colon and module and name):
-        raise UserError(f"a cost is info:KEY or package.module:function, got {words!r}")
-    if module == "info":
-        return partial(_from_info, name)
-    look_here()
-    try:
-        found = getattr(import_module(module), name)
-    except (ImportError, AttributeError) as error:
-        raise UserError(f"cannot load the cost {words}: {error}") from error
-    if not callable(found):
-        raise UserError(f"the cost {words} must be a function, got {type(found).__name__}")
-    return found  # type: ignore[no-any-return]
+    module, _, key = name.partition(":")
+    if module == "info" and key:
+        return partial(_from_info, key)
+    if not module or not key:
+        raise UserError(f"a cost is info:KEY or package.module:function, got {name!r}")
+    cost = import_named(name, "cost")
+    if not callable(cost):
+        raise UserError(f"the cost {name} must be a function, got {type(cost).__name__}")
+    return cost  # type: ignore[no-any-return]
 
 
 def _from_info(key: str, observation: Any, action: Any, info: Mapping[str, Any]) -> float:
@@ -67,12 +61,6 @@ def _from_info(key: str, observation: Any, action: Any, info: Mapping[str, Any])
     return info[key]  # type: ignore[no-any-return]
 
 
-def look_here() -> None:
-    """Modules of the current folder can be named: a console script does not look there."""
-    if (here := os.getcwd()) not in sys.path:
-        sys.path.insert(0, here)
-
-
 def make_env(name: str, options: Mapping[str, Any]) -> gymnasium.Env[Any, Any]:
     """`gymnasium.make`, its complaints in one line.
 
@@ -80,7 +68,7 @@ def make_env(name: str, options: Mapping[str, Any]) -> gymnasium.Env[Any, Any]:
         name: id, or `package:id` to import the package that registers it.
         options: keyword arguments of the environment.
     """
-    look_here()
+    search_current_folder()
     try:
         return gymnasium.make(name, **options)
     except (gymnasium.error.Error, ImportError, TypeError) as error:

@@ -13,11 +13,11 @@ import numpy as np
 from gymnasium.envs.registration import load_env_creator, registry
 
 from rapo.agents.config import PPOConfig
-from rapo.agents.cost_env import look_here
 from rapo.agents.lagrangian import Constraint
 from rapo.agents.methods import METHODS, Method, method_named
 from rapo.agents.ppo import PPO
 from rapo.envs.episodes import EpisodesVectorEnv
+from rapo.names import search_current_folder
 from rapo_core.checks import UserError, whole_number
 
 OWN = ("deformation", "schedule", "autoreset_mode", "deform_phases", "num_envs")
@@ -36,7 +36,7 @@ def is_platform(env: str) -> bool:
     """
     package, _, name = env.rpartition(":")
     if package:
-        look_here()
+        search_current_folder()
         try:
             import_module(package)
         except ImportError:

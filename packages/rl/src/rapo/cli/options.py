@@ -5,9 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+
+from rapo_core.checks import UserError
+
+if TYPE_CHECKING:
+    from rapo.cascade.graph import Graph
 
 Force = Annotated[bool, typer.Option("--force", help="Overwrite what an earlier run wrote.")]
 Tasks = Annotated[int | None, typer.Option(help="Tasks at a time; default all cores.")]
@@ -52,3 +57,34 @@ def stoppable(remedy: str) -> Iterator[None]:
     except KeyboardInterrupt as error:
         typer.echo(f"rapo: stopped; {str(error) or remedy}", err=True)
         raise typer.Exit(130) from None
+
+
+def read_graph_option(graph: Path) -> Graph:
+    """Read the graph of `--graph`; options that mend a file are those of `rapo graph`."""
+    from rapo.graphs.load import read_graph
+
+    try:
+        return read_graph(graph)
+    except UserError as error:
+        raise UserError(
+            f"{error}; rapo graph {graph} --out net.npz takes such options, and "
+            "--graph takes net.npz"
+        ) from error
+
+
+def graph_kwargs(
+    nodes: int | None, graph_seed: int | None, graph: Path | None, **others: Any
+) -> dict[str, Any]:
+    """Turn the options of a graph into keyword arguments of `rapo/GraphDiffusion-v0`.
+
+    Args:
+        nodes: `--nodes`.
+        graph_seed: `--graph-seed`.
+        graph: `--graph`; refused beside the other two.
+        others: further keyword arguments; those that are None are left out.
+    """
+    if graph is not None and (nodes is not None or graph_seed is not None):
+        raise UserError(f"give either --graph {graph} or --nodes and --graph-seed, not both")
+    network = None if graph is None else read_graph_option(graph)
+    kwargs = {"nodes": nodes, "graph_seed": graph_seed, "graph": network, **others}
+    return {name: value for name, value in kwargs.items() if value is not None}

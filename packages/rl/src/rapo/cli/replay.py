@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rapo.cli.options import Fit, Force, GraphFile, Regions
+from rapo.cli.options import Fit, Force, GraphFile, Regions, graph_kwargs
+from rapo.cli.parse import parse_horizons
+from rapo_core.checks import UserError
+
+if TYPE_CHECKING:
+    from rapo.rsd.result import RSDResult
 
 
 def rsd(
@@ -65,7 +71,6 @@ def rsd(
     """  # noqa: D301  # click keeps the lines after a backspace as they are
     from rich.console import Console
 
-    from rapo.paper.rsd_command import parse_horizons, remarks, run_rsd
     from rapo.rsd.report import text_table
     from rapo.rsd.result import files_in
     from rapo_core.files import refuse_to_overwrite
@@ -78,17 +83,64 @@ def rsd(
     if out is not None:
         refuse_to_overwrite(*files_in(out), force=force)
     made_of = {"deformation": deformation, "regions": regions, "observe": observe, "fit": fit}
-    result = run_rsd(
-        policy, nodes=nodes, graph_seed=graph_seed, graph=graph, made_of=made_of, method=method,
-        threshold=threshold, options=options,
-    )  # fmt: skip
+    env_kwargs = graph_kwargs(nodes, graph_seed, graph, **made_of)
+    result = _evaluate(policy, env_kwargs, method, threshold, options)
     console = Console()
     console.print(text_table({result.manifest.get("method", policy): result}))
-    for line in remarks(result.manifest):
+    for line in _notes(result.manifest):
         console.print(line, highlight=False)
     if out is not None:
         result.save(out, force=force)
         console.print(f"wrote {out}; rapo report {out} makes a page of it", highlight=False)
+
+
+def _evaluate(
+    policy: str,
+    env_kwargs: Mapping[str, Any],
+    method: str | None,
+    threshold: float | None,
+    options: Mapping[str, Any],
+) -> RSDResult:
+    """Evaluate a checkpoint on the graph it was trained on, any other policy on the graph named."""
+    from rapo.envs.vector import GraphDiffusionVectorEnv
+    from rapo.policies import find_policy, is_run
+    from rapo.rsd.runner import evaluate
+
+    if not is_run(policy):
+        for name, value in (("--method", method), ("--threshold", threshold)):
+            if value is not None:
+                raise UserError(f"{name} is for checkpoints (RUN/checkpoint.pt), got {policy!r}")
+        return evaluate(GraphDiffusionVectorEnv(1, **env_kwargs), find_policy(policy), **options)
+    from rapo.paper.evaluation import evaluate_checkpoint
+
+    expected = {n: v for n, v in env_kwargs.items() if n in ("nodes", "graph_seed")}
+    graph = env_kwargs.get("graph")
+    if others := {n: v for n, v in env_kwargs.items() if n != "graph" and n not in expected}:
+        raise UserError(
+            f"a checkpoint brings its own {', '.join(others)}, got {others}; see --method for "
+            "what else it can be evaluated as"
+        )
+    return evaluate_checkpoint(
+        policy, method=method, threshold=threshold, expected=expected,
+        graph_hash=None if graph is None else graph.hash, **options,
+    )  # fmt: skip
+
+
+def _notes(manifest: Mapping[str, Any]) -> list[str]:
+    """What a reader of the numbers should know of the policy behind them, a line each."""
+    lines = []
+    shield, training = manifest.get("shield"), manifest.get("training")
+    if shield is not None:
+        lines.append(
+            f"The shield (threshold {shield['threshold']:.4g}) simulated "
+            f"{shield['transitions_per_step']:,.0f} transitions per environment step."
+        )
+    if training is not None and training["steps"] < training["of"]:
+        lines.append(
+            f"The policy's training is not finished: {training['steps']:,} of "
+            f"{training['of']:,} steps."
+        )
+    return lines
 
 
 def report(

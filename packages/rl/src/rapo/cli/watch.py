@@ -73,7 +73,7 @@ def watch(
     rapo watch --graph net.npz --policy runs/RAPO/checkpoint.pt --out net.mp4
     rapo watch --env rapo/Routing-v0 --out routing.gif
     """  # noqa: D301  # click keeps the lines after a backspace as they are
-    from rapo.paper.rsd_command import parse_horizons
+    from rapo.cli.parse import parse_horizons
     from rapo.show.film.encode import FASTEST, checked_path
     from rapo.show.film.scene import WIDTH, checked_size
     from rapo.show.film.subject import Subject

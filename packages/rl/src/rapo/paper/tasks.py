@@ -28,9 +28,9 @@ from rapo.paper.noisy_harm import NoisyReportsEnv
 from rapo.paper.piece_content import curves_of, episodes_of, shield_of, training_of
 from rapo.paper.piece_folder import existing
 from rapo.paper.pieces import write_piece
-from rapo.paper.rsd_command import ConstantPolicy
 from rapo.paper.shields import make_shield
 from rapo.paper.task import Task, Tell, digest, without_additions
+from rapo.policies import ConstantPolicy
 from rapo.rsd.runner import evaluate
 from rapo_core.checks import UserError
 from rapo_core.version import VERSION

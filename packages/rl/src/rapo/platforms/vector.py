@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from importlib import import_module
 from typing import Any, ClassVar
 
 import gymnasium
@@ -14,6 +13,7 @@ from gymnasium.vector.utils import batch_space
 
 from rapo.envs.episodes import EpisodesVectorEnv, Info, Obs
 from rapo.envs.field_summary import SUMMARY, field_summary
+from rapo.names import import_named
 from rapo.platforms.batch import BatchPlatform
 from rapo.platforms.report import RATIOS
 from rapo_core.checks import UserError, one_of, whole_number
@@ -183,13 +183,5 @@ def platform_of(platform: MakePlatform | str) -> MakePlatform:
     """The class that "package.module:Class" names, or what was given."""
     if callable(platform):
         return platform
-    module, colon, name = str(platform).partition(":")
-    if not (colon and module and name):
-        raise UserError(
-            f"platform must be a BatchPlatform class or 'package.module:Class', got {platform!r}"
-        )
-    try:
-        found: MakePlatform = getattr(import_module(module), name)
-    except (ImportError, AttributeError) as error:
-        raise UserError(f"cannot load the platform {platform}: {error}") from error
-    return found
+    made: MakePlatform = import_named(str(platform), "platform")
+    return made

@@ -10,7 +10,7 @@ import pandas as pd
 from rapo.agents.methods import METHODS
 from rapo.envs.vector import GraphDiffusionVectorEnv
 from rapo.graphs.generate import generate
-from rapo.paper.rsd_command import scripted_policy
+from rapo.policies import scripted_policy
 from rapo.rsd.result import RSDResult
 from rapo.rsd.runner import evaluate
 from rapo_core.checks import UserError, whole_number

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from importlib import import_module
 from typing import Any
 
 from rapo.envs.episodes import EpisodesVectorEnv
+from rapo.names import import_named
 from rapo.platforms.data import STAND_IN
 from rapo.platforms.vector import PlatformVectorEnv
 from rapo_core.checks import UserError
@@ -59,11 +59,6 @@ class Domain:
     SM_vs_P0: float = 0.6
     """At most, of RAPO."""
 
-    @property
-    def module(self) -> str:
-        """Where the platform is."""
-        return self.made_by.partition(":")[0]
-
     def make(self, seed: int, stand_in: bool, **options: Any) -> EpisodesVectorEnv:
         """The environment of a platform seed.
 
@@ -73,7 +68,7 @@ class Domain:
             options: of the environment and of the platform.
         """
         chosen = {self.seed: seed, **self.data(stand_in), **options}
-        made: Any = getattr(import_module(self.module), self.made_by.partition(":")[2])
+        made: Any = import_named(self.made_by, "platform")
         if issubclass(made, EpisodesVectorEnv):
             env: EpisodesVectorEnv = made(1, **chosen)
             return env

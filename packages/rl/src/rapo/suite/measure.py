@@ -6,7 +6,6 @@ import json
 import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from importlib import import_module
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -16,8 +15,9 @@ import numpy as np
 from rapo.cascade.setting import REPLAY
 from rapo.envs.episodes import EpisodesVectorEnv
 from rapo.graphs.idle import IdleWarning
-from rapo.paper.rsd_command import ConstantPolicy
+from rapo.names import import_named
 from rapo.paper.task import Task, Tell, digest
+from rapo.policies import ConstantPolicy
 from rapo.rsd.pooled import totals
 from rapo.rsd.result import RSDResult
 from rapo.rsd.runner import evaluate
@@ -110,7 +110,7 @@ class Measure:
             yield {"kernel": name, **sums(found), **ratios(found)}
         for baseline in domain.baselines:
             place = env if baseline.policy else seen
-            acting = _made(baseline.policy) if baseline.policy else policy
+            acting = import_named(baseline.policy, "policy")() if baseline.policy else policy
             found = self._evaluate(place.like(1, **baseline.options), acting, horizons, False)
             yield {"kernel": baseline.name, **sums(found), **ratios(found)}
         nominal = under[OFF] if seen is env else env.like(1, deformation="off")
@@ -169,9 +169,3 @@ def made_of(domain: Domain, env: EpisodesVectorEnv) -> str:
     engine: Any = env.engine
     options = [[b.name, dict(b.options), b.policy] for b in domain.baselines]
     return digest([repr(getattr(engine, "setting", None)), about(env), options])
-
-
-def _made(words: str) -> Any:
-    """An instance of the class that `module:Class` names."""
-    module, _, name = words.partition(":")
-    return getattr(import_module(module), name)()

@@ -14,7 +14,7 @@ from typing import Any
 from rapo.envs.episodes import EpisodesVectorEnv
 from rapo.envs.field_summary import SUMMARY
 from rapo.graphs.idle import IdleWarning
-from rapo.paper.rsd_command import ConstantPolicy, find_policy
+from rapo.policies import ConstantPolicy, find_policy
 from rapo.rsd.runner import evaluate
 from rapo.suite.domains import Domain
 from rapo_core.checks import UserError

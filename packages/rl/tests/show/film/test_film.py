@@ -6,7 +6,7 @@ from PIL import Image
 
 import rapo
 from rapo.envs.vector import GraphDiffusionVectorEnv
-from rapo.paper.rsd_command import ConstantPolicy
+from rapo.policies import ConstantPolicy
 from rapo.show.film import Recording, film, record
 from rapo.show.film.recording import frame_steps
 from rapo.show.film.scene import CURVES, GRAPH, HEAD, NAME, WIDTH, Scene

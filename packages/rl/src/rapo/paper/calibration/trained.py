@@ -22,7 +22,7 @@ from rapo.paper.calibration.targets import REQUIREMENTS, TARGETS, Target
 from rapo.paper.evaluation import evaluate_checkpoint
 from rapo.paper.paper import TABLE1
 from rapo.paper.pool import as_they_end, pool
-from rapo.paper.rsd_command import ConstantPolicy
+from rapo.policies import ConstantPolicy
 from rapo.rsd.runner import evaluate
 
 TRAIN_GRAPHS = (1024, 1025, 1026, 1027)

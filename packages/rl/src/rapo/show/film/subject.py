@@ -10,8 +10,8 @@ from rapo.cascade.setting import ACTIONS
 from rapo.envs.episodes import EpisodesVectorEnv
 from rapo.envs.vector import GraphDiffusionVectorEnv
 from rapo.graphs.load import read_graph
-from rapo.paper.rsd_command import ConstantPolicy, find_policy
 from rapo.platforms.vector import PlatformVectorEnv
+from rapo.policies import ConstantPolicy, find_policy
 from rapo.suite.domains import DOMAINS, Domain
 from rapo.suite.policies import Given
 from rapo_core.checks import UserError

@@ -7,9 +7,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from rapo.envs.field_summary import SUMMARY
+from rapo.policies import ConstantPolicy
 from rapo.rsd.saved_models import load_saved_model
 from rapo.show.lab.request import ControlError, Side, blamed
 from rapo.show.lab.sources import GraphSource, Source
@@ -39,7 +38,8 @@ def find_policy(source: Source, side: Side) -> Found:
     words = side.policy
     if words in source.policies:
         action = source.policies.index(words)
-        return Found(_Constant(action), "x", action, (f"policy = lambda x: {action}  # {words}",))
+        policy = ConstantPolicy(action, len(source.policies))
+        return Found(policy, "x", action, (f"policy = lambda x: {action}  # {words}",))
     if words.endswith(".pt"):
         return _checkpoint(source, side)
     if words.endswith(".zip"):
@@ -49,20 +49,6 @@ def find_policy(source: Source, side: Side) -> Found:
         f"no policy is called {words!r}; choose {', '.join(source.policies)}, a checkpoint (.pt) "
         "or a model of Stable-Baselines3 (.zip)",
     )
-
-
-class _Constant:
-    """An actor that always does the same."""
-
-    def __init__(self, action: int) -> None:
-        self.action = action
-
-    def reset(self, episodes: int, seed: int) -> None:
-        """It has no memory."""
-
-    def act(self, x: Any, draws: Any) -> tuple[Any, None]:
-        """(E,) of the action."""
-        return np.full(len(x), self.action), None
 
 
 @lru_cache(maxsize=4)

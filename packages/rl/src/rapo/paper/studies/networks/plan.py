@@ -19,9 +19,9 @@ from rapo.cascade.setting import AGGRESSIVE, Setting
 from rapo.envs.vector import GraphDiffusionVectorEnv
 from rapo.graphs.fit import fit
 from rapo.paper.pieces import write_rows
-from rapo.paper.rsd_command import ConstantPolicy
 from rapo.paper.studies.networks.catalogue import NETWORKS, Network
 from rapo.paper.task import Alone, Tell, digest
+from rapo.policies import ConstantPolicy
 from rapo.rsd.result import RSDResult
 from rapo.rsd.runner import evaluate
 from rapo_core.version import VERSION
