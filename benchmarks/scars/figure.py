@@ -6,7 +6,7 @@ from typing import Any
 
 import pandas as pd
 
-from rapo.paper.studies.drawing import new_figure, tidy
+from rapo.html.figures import new_figure, tidy
 
 COLOURS = {"grid": "#4D4D4D", "kernel": "#0072B2", "density": "#E69F00", "network": "#CC79A7"}
 BY_DIMENSION = {2: "#7FB8DB", 4: "#0072B2", 8: "#08304F"}

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rapo.paper.studies.drawing import COLOURS, new_figure, tidy
+from rapo.html.figures import COLOURS, new_figure, tidy
 from rapo.suite.demands import RETURN_KEPT, scores
 
 if TYPE_CHECKING:

@@ -18,8 +18,8 @@ COLOURS = {"decay": "slow-decay", "scope": "top-k", "harm": "off@rep"}
 
 def overview_figure(parts: dict[str, list[Variant]], means: Means) -> Any:
     """Rows are tables, columns metrics: every variant beside RAPO as it is."""
-    from rapo.paper.studies.drawing import COLOURS as PALETTE
-    from rapo.paper.studies.drawing import new_figure, tidy
+    from rapo.html.figures import COLOURS as PALETTE
+    from rapo.html.figures import new_figure, tidy
 
     shown = ("decay", "scope", "harm")
     titles = ("scars that forget", "partial deployment", "harm told wrongly")
@@ -58,8 +58,8 @@ def overview_figure(parts: dict[str, list[Variant]], means: Means) -> Any:
 
 def regions_figure(part: Sequence[Variant], means: Means) -> Any:
     """OddsRatio, RAG and return by the size of regions, the finest at the top."""
-    from rapo.paper.studies.drawing import COLOURS as PALETTE
-    from rapo.paper.studies.drawing import new_figure, tidy
+    from rapo.html.figures import COLOURS as PALETTE
+    from rapo.html.figures import new_figure, tidy
 
     figure, axes = new_figure(1, 3, width=11.5, height=1.6 + 0.34 * len(part), sharey=True)
     order = sorted(part, key=_coarseness)[::-1]

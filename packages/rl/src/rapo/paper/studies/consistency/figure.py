@@ -7,8 +7,8 @@ from typing import Any
 
 import pandas as pd
 
+from rapo.html.figures import COLOURS, new_figure, tidy
 from rapo.paper.paper import ODDS_RATIO, TABLE1
-from rapo.paper.studies.drawing import COLOURS, new_figure, tidy
 from rapo.paper.studies.graph_means import mean_of
 from rapo.paper.studies.verdicts import FULL, STDS
 

@@ -35,7 +35,7 @@ def _turns_up(a: Any, b: Any, c: Any) -> bool:
 
 def plane_figure(units: Mapping[str, pd.DataFrame], constants: Sequence[str]) -> Any:
     """Two panels: all rows, and closer those under RAPO's kernel."""
-    from rapo.paper.studies.drawing import COLOURS, new_figure, tidy
+    from rapo.html.figures import COLOURS, new_figure, tidy
 
     means = {name: frame[["ReplayRet", "trace"]].mean().to_numpy() for name, frame in units.items()}
     near = [name for name in means if name not in ("GE", "PM-ST")]

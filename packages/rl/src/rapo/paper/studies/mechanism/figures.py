@@ -32,7 +32,7 @@ def _band(ax: Any, curve: pd.DataFrame, colour: str, label: str, style: Any = "-
 
 def odds_figure(pieces: Pieces, frames: Frames, often: pd.DataFrame | None) -> Any:
     """Odds ratio over Replay, and against RAG within RAPO."""
-    from rapo.paper.studies.drawing import COLOURS, new_figure, tidy
+    from rapo.html.figures import COLOURS, new_figure, tidy
 
     figure, (left, right) = new_figure(
         1, 2, width=11.0, height=4.0, gridspec_kw={"width_ratios": (1.5, 1)}
@@ -65,7 +65,7 @@ def odds_figure(pieces: Pieces, frames: Frames, often: pd.DataFrame | None) -> A
 
 def scar_figure(pieces: Pieces) -> Any:
     """Scar mass across the phases."""
-    from rapo.paper.studies.drawing import COLOURS, mark_phases, new_figure, tidy
+    from rapo.html.figures import COLOURS, mark_phases, new_figure, tidy
 
     shown = [m for m in (RAPO, CONTROL) if m in pieces]
     figure, axes = new_figure(1, max(len(shown), 1), width=11.0, height=3.8, squeeze=False)
@@ -86,7 +86,7 @@ def scar_figure(pieces: Pieces) -> Any:
 
 def reach_figure(pieces: Pieces) -> Any:
     """Activity inside and outside V_sens."""
-    from rapo.paper.studies.drawing import COLOURS, mark_phases, new_figure, tidy
+    from rapo.html.figures import COLOURS, mark_phases, new_figure, tidy
 
     figure, axes = new_figure(1, 2, width=11.0, height=4.0)
     horizons = horizons_of(pieces[TWIN])
@@ -112,7 +112,7 @@ def reach_figure(pieces: Pieces) -> Any:
 
 def compounding_figure(steps: pd.DataFrame) -> Any:
     """Sensitive mass against the twin, beside powers of one contraction."""
-    from rapo.paper.studies.drawing import COLOURS, new_figure, tidy
+    from rapo.html.figures import COLOURS, new_figure, tidy
 
     figure, ax = new_figure(1, 1, width=8.0, height=4.0)
     first = steps[steps["step"] < 100]

@@ -44,7 +44,7 @@ def quartiles(values: npt.NDArray[Any], horizons: tuple[int, ...]) -> npt.NDArra
 
 def course_figure(runs: Runs, controller: Throttle) -> Any:
     """Reach over the phases under every kernel, and what the controller does."""
-    from rapo.paper.studies.drawing import COLOURS, mark_phases, new_figure, tidy
+    from rapo.html.figures import COLOURS, mark_phases, new_figure, tidy
 
     figure, (top, bottom) = new_figure(2, 1, width=9.0, height=6.2, sharex=True)
     shown: tuple[tuple[str, str, Any, str], ...] = (

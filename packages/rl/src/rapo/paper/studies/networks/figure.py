@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from rapo.paper.studies.drawing import COLOURS, new_figure, tidy
+from rapo.html.figures import COLOURS, new_figure, tidy
 
 PANELS = (
     ("OddsRatio", "OddsRatio (calibrated)", 0.5),

@@ -14,7 +14,7 @@ from rapo.rsd.statistics import MeanInterval
 
 def sizes_figure(found: dict[int, dict[str, MeanInterval]]) -> Any:
     """Reduction and utility over the number of nodes, with the paper's ranges."""
-    from rapo.paper.studies.drawing import COLOURS, new_figure, tidy
+    from rapo.html.figures import COLOURS, new_figure, tidy
 
     figure, axes = new_figure(1, 2, width=10, height=3.9)
     sizes = np.array(list(found))

@@ -24,7 +24,7 @@ def cells_figure(
     units: dict[str, dict[str, Any]], pooled: dict[str, dict[str, Bootstrap]], several: bool
 ) -> Any:
     """A panel per metric, a line per method: ours filled, theirs hollow; strokes are `pooled`."""
-    from rapo.paper.studies.drawing import COLOURS, new_figure, tidy
+    from rapo.html.figures import COLOURS, new_figure, tidy
 
     figure, axes = new_figure(1, len(METRICS), width=11.5, height=3.6, sharey=True)
     methods = list(units)[::-1]

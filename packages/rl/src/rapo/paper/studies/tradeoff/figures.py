@@ -32,7 +32,7 @@ def _shade(eta: float, etas: Sequence[float]) -> str:
 
 def pareto_figure(groups: Groups, means: Means) -> Any:
     """Replay return against RAG, AUC-R and SM-R."""
-    from rapo.paper.studies.drawing import COLOURS, new_figure, tidy
+    from rapo.html.figures import COLOURS, new_figure, tidy
 
     figure, axes = new_figure(1, 3, width=12.5, height=4.6, sharey=True)
     etas = sorted({p.params.eta for p in groups["RAPO"]})
@@ -100,7 +100,7 @@ def pareto_figure(groups: Groups, means: Means) -> Any:
 
 def w_H_figure(points: Sequence[Point], means: Means) -> Any:
     """RAG and ReplayRet along w_H, a line for each eta of the grid's points."""
-    from rapo.paper.studies.drawing import new_figure, tidy
+    from rapo.html.figures import new_figure, tidy
 
     figure, axes = new_figure(1, 2, width=9.5, height=3.7)
     etas = sorted({p.params.eta for p in points})
@@ -127,7 +127,7 @@ def w_H_figure(points: Sequence[Point], means: Means) -> Any:
 
 def tuning_figure(tuned: pd.DataFrame) -> Any:
     """Trials of every Shield-UM, and the threshold that was taken."""
-    from rapo.paper.studies.drawing import COLOURS, new_figure, tidy
+    from rapo.html.figures import COLOURS, new_figure, tidy
 
     figure, ax = new_figure(1, 1, width=6.5, height=3.9)
     for _, trials in tuned.groupby("graph_seed"):

@@ -1,4 +1,4 @@
-"""Figures of the studies: one look, colours that the colour-blind can tell apart."""
+"""Figures in one look, with colours that colour-blind readers can tell apart."""
 
 from __future__ import annotations
 
