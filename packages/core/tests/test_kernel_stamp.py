@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from rapo.cascade.clock import enter_phases
-from rapo.cascade.lanes_kernel import run_lanes
-from rapo.cascade.push_kernel import run_push
+from rapo.cascade.lanes_kernel import RUN_LANES
+from rapo.cascade.push_kernel import RUN_PUSH
 from rapo_core.fields import step_fields
 from rapo_core.jit import inlined, kernel
 from rapo_core.kernel_stamp import file_stamp, stamp_of
@@ -25,8 +25,8 @@ def modules_of(function):
     [
         (step_fields, {"rapo_core.fields", "rapo_core.lanes"}),
         (enter_phases, {"rapo.cascade.clock", "rapo.cascade.draws"}),
-        (run_push, {"rapo.cascade.push_kernel", *CASCADE, *CORE}),
-        (run_lanes, {"rapo.cascade.lanes_kernel", *CASCADE, *CORE}),
+        (RUN_PUSH["contact"], {"rapo.cascade.push_kernel", *CASCADE, *CORE}),
+        (RUN_LANES["contact"], {"rapo.cascade.lanes_kernel", *CASCADE, *CORE}),
     ],
 )
 def test_a_kernel_is_stamped_with_the_files_that_it_is_made_from_and_no_other(function, modules):

@@ -30,9 +30,13 @@ class Rule(NamedTuple):
     """Whether it is about finite numbers; a bool is not one."""
     meaning: str = ""
     """What the field is, for the message."""
+    optional: bool = False
+    """Whether None keeps the rule as well."""
 
     def allows(self, value: Any) -> bool:
         """Whether the value keeps the rule; what cannot even be compared does not."""
+        if self.optional and value is None:
+            return True
         if self.number and (isinstance(value, bool) or not isinstance(value, int | float)):
             return False
         try:

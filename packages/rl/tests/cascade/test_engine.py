@@ -410,7 +410,7 @@ def test_odds_of_harmful_entry_match_the_theory(small_graph, short):
     for actions in random_actions(120, 3):
         laws = []
         for i, reference in enumerate(slow):
-            q = 1 - reference.nominal_stay(int(actions[i])).astype(float)
+            q = 1 - reference.missed(int(actions[i])).astype(float)
             psi = reference.memory.conductance()[engine.regions].astype(float)
             laws.append((q[small_graph.sensitive], psi[small_graph.sensitive]))
             reference.step(int(actions[i]))

@@ -16,14 +16,10 @@ from rapo.cascade.setting import (
     REPLAY,
     Setting,
 )
+from rapo_core.checks import UserError
 
 DEFAULT = Setting.default()
 COMPACT = Setting.named("compact")
-LATER = (
-    "edge_cap", "stretch", "echo", "entering_weight", "leaving_weight", "factor", "seeding",
-    "inside_share", "inside_spread", "psi_min", "loaded_support", "loaded_share", "loaded_spread",
-)  # fmt: skip
-"""What version 0.1 did not know."""
 
 
 def test_the_default_keeps_what_the_paper_fixes():
@@ -211,17 +207,18 @@ def test_unknown_and_missing_names_are_refused():
         Setting.from_dict(values)
 
 
-def test_a_setting_of_version_0_1_is_the_compact_one_with_no_cap_below_1():
-    """Of the later fields it knew none; any other field that is missing stays an error."""
-    values = COMPACT.to_dict()
-    assert values["edge_cap"] == 0.95
-    for name in LATER:
-        del values[name]
-    old = Setting.from_dict(values)
-    assert old == COMPACT.replace(edge_cap=1.0) != COMPACT
-    for name in values:
-        with pytest.raises(ValueError, match=rf"\['{name}'\]"):
-            Setting.from_dict({key: value for key, value in values.items() if key != name})
+@pytest.mark.parametrize(("spread", "persistence"), [("cascade", 0.5), ("contact", None)])
+def test_a_persistence_that_does_not_fit_the_law_is_refused(spread, persistence):
+    with pytest.raises(UserError, match=rf"persistence .*'{spread}'"):
+        DEFAULT.replace(spread=spread, persistence=persistence)
+    with pytest.raises(UserError, match="one of outbreak, cascade, contact, got 'sir'"):
+        DEFAULT.replace(spread="sir")
+
+
+def test_a_cascade_survives_replace_and_plain_values():
+    cascade = DEFAULT.replace(spread="cascade", persistence=None)
+    plain = {name: value for name, value in cascade.to_dict().items() if value is not None}
+    assert Setting.from_dict(plain) == cascade.replace()
 
 
 def test_the_cap_of_a_setting_survives_replace():

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import rapo
-from rapo.cli import app
+from rapo.cli.main import app
 
 stable_baselines3 = pytest.importorskip("stable_baselines3")
 

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from rapo.agents.config import PPOConfig
 from rapo.cascade.setting import READINGS, Setting
-from rapo.cli import app
+from rapo.cli.main import app
 from rapo.paper import reproduce
 from rapo.paper.studies.consistency import command, frontier, readings, shifts
 from rapo.paper.studies.consistency.figure import plot_consistency

@@ -14,7 +14,7 @@ from rapo.agents.config import PPOConfig
 from rapo.agents.train import train
 from rapo.agents.train_config import TrainConfig
 from rapo.cascade.setting import Setting
-from rapo.cli import app
+from rapo.cli.main import app
 from rapo.graphs.load import from_networkx
 from rapo.paper import reproduce
 from rapo.paper.train_command import run_folder, train_all

@@ -3,7 +3,7 @@
 import pytest
 from typer.testing import CliRunner
 
-from rapo.cli import app
+from rapo.cli.main import app
 from rapo.rsd import RSDResult
 
 WORDS = ["rsd", "aggressive", "--nodes", "60", "--episodes", "3", "--horizons", "80,60,60"]

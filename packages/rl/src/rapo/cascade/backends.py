@@ -11,8 +11,8 @@ import numpy.typing as npt
 from rapo.cascade import lanes_kernel, push_kernel
 from rapo.cascade.clock import EPISODE_ROWS
 from rapo.cascade.kernel_arrays import SITE, law_of, sites_of
-from rapo.cascade.lanes_kernel import SUMS, run_lanes
-from rapo.cascade.push_kernel import run_push
+from rapo.cascade.lanes_kernel import RUN_LANES, SUMS
+from rapo.cascade.push_kernel import RUN_PUSH
 from rapo_core.bits import packed, unpacked, word_count
 from rapo_core.bundle import Bundle
 from rapo_core.checks import UserError
@@ -81,6 +81,8 @@ class LanesBackend:
         nodes, regions = word_count(graph.n), word_count(live)
         self._active = np.zeros((self.blocks, graph.n), np.uint32)
         self._now = np.zeros((self.blocks, nodes), np.uint64)
+        self._spent = np.zeros((self.blocks, graph.n), np.uint32)
+        self._run = RUN_LANES[engine.setting.spread]
         self._m = _aligned((self.blocks, 2 * graph.n * LANES), np.float32)
         self._m[...] = 1
         self._holders = np.zeros((self.blocks, graph.n), np.uint32)
@@ -99,7 +101,7 @@ class LanesBackend:
             np.ascontiguousarray(np.float32(1) - engine.rates), schedule,
         )  # fmt: skip
         state = (
-            self._active, self._now, self._m, self._holders, self._laid,
+            self._active, self._now, self._spent, self._m, self._holders, self._laid,
             self._fields, self._ring, self._awake, self._stirred,
             _aligned((self.blocks, (SITE + SUMS + 1 + live) * LANES), np.float32),
             _aligned((self.blocks, 2 * LANES), np.uint32),
@@ -112,13 +114,14 @@ class LanesBackend:
 
     def run(self, part: int, actions: npt.NDArray[np.int64], trace: Float) -> Any:
         """Run the blocks of one thread; -1 or the index of an action that is unknown."""
-        return run_lanes(self._bundles[part].table, actions, trace)
+        return self._run(self._bundles[part].table, actions, trace)
 
     def clear_active(self, rows: npt.NDArray[np.int64]) -> None:
-        """Empty the active set of some episodes."""
+        """Empty the active set of some episodes, and forget who was active."""
         kept = np.ones((self.rows, 1), np.bool_)
         kept[rows] = False
         self._active &= self._lane_bits(kept)
+        self._spent &= self._lane_bits(kept)
         self._now[...] = packed(self._active > 0)
 
     def write_active(self, rows: npt.NDArray[np.int64], active: npt.NDArray[np.bool_]) -> None:
@@ -140,11 +143,18 @@ class LanesBackend:
 
     def read_active(self) -> npt.NDArray[np.bool_]:
         """(E, n)."""
-        bits = np.unpackbits(
-            self._active.view(np.uint8).reshape(self.blocks, -1, 4), axis=-1, bitorder="little"
-        )
-        active: npt.NDArray[np.bool_] = self._by_episode(bits.view(np.bool_))
-        return active
+        return self._nodes(self._active)
+
+    def read_spent(self) -> npt.NDArray[np.bool_]:
+        """(E, n)."""
+        return self._nodes(self._spent)
+
+    def _nodes(self, table: npt.NDArray[np.uint32]) -> npt.NDArray[np.bool_]:
+        """(E, n) from a bit per lane, (B, n)."""
+        octets = table.view(np.uint8).reshape(self.blocks, -1, 4)
+        bits = np.unpackbits(octets, axis=-1, bitorder="little")
+        nodes: npt.NDArray[np.bool_] = self._by_episode(bits.view(np.bool_))
+        return nodes
 
     def read_field(self, which: int) -> Float:
         """(E, R_live) of G (0) or H (1)."""
@@ -157,9 +167,12 @@ class LanesBackend:
         flat = self._by_episode(self._ring)
         return np.ascontiguousarray(flat.reshape(len(flat), -1, live).transpose(1, 0, 2))
 
-    def write(self, active: Any, G: Any, H: Any, ring: Any) -> None:
+    def write(self, active: Any, spent: Any, G: Any, H: Any, ring: Any) -> None:
         """Take over a state; the injection is laid out anew at the next step."""
         self.write_active(np.arange(self.engine.episodes), active)
+        whole = np.zeros((self.rows, self.engine.graph.n), np.bool_)
+        whole[: self.engine.episodes] = spent
+        self._spent[...] = self._lane_bits(whole)
         self._put(self._fields[0], G)
         self._put(self._fields[1], H)
         self._put(self._ring, ring.transpose(1, 0, 2).reshape(self.engine.episodes, -1))
@@ -202,6 +215,8 @@ class PushBackend:
         live, delay = len(engine.live), engine.setting.delay
         nodes, regions = word_count(graph.n), word_count(live)
         self._active = np.zeros((self.rows, nodes), np.uint64)
+        self._spent = np.zeros((self.rows, nodes), np.uint64)
+        self._run = RUN_PUSH[engine.setting.spread]
         self._fields = np.zeros((2, self.rows, regions * 64), np.float32)
         self._ring = np.zeros((self.rows, delay * live), np.float32)
         self._awake = np.zeros((self.rows, regions), np.uint64)
@@ -214,7 +229,14 @@ class PushBackend:
             packed(engine.designated), law_of(engine.params, engine.setting.persistence),
             graph.support, np.ascontiguousarray(np.float32(1) - engine.rates), schedule,
         )  # fmt: skip
-        state = (self._active, self._fields, self._ring, self._awake, self._stirred)
+        state = (
+            self._active,
+            self._spent,
+            self._fields,
+            self._ring,
+            self._awake,
+            self._stirred,
+        )
         self._bundles = [
             Bundle(
                 push_kernel.KINDS,
@@ -231,15 +253,16 @@ class PushBackend:
     def run(self, part: int, actions: npt.NDArray[np.int64], trace: Float) -> Any:
         """Run the episodes of one thread; -1 or the index of an action that is unknown."""
         table, k = self._bundles[part].table, self.engine.scope.k
-        return run_push(table, actions, trace, k, self._ranks[part])
+        return self._run(table, actions, trace, k, self._ranks[part])
 
     def clear_active(self, rows: npt.NDArray[np.int64]) -> None:
-        """Empty the active set of some episodes."""
-        self._active[rows] = 0
+        """Empty the active set of some episodes, and forget who was active."""
+        self._active[rows] = self._spent[rows] = 0
 
     def write_active(self, rows: npt.NDArray[np.int64], active: npt.NDArray[np.bool_]) -> None:
         """Set the active sets of some episodes, (rows, n) bool."""
         self._active[rows] = packed(active)
+        self._spent[rows] = 0
 
     def clear_memory(self, rows: npt.NDArray[np.int64]) -> None:
         """Forget fields and delay buffer of some episodes."""
@@ -251,6 +274,10 @@ class PushBackend:
         """(E, n)."""
         return unpacked(self._active, self.engine.graph.n)
 
+    def read_spent(self) -> npt.NDArray[np.bool_]:
+        """(E, n)."""
+        return unpacked(self._spent, self.engine.graph.n)
+
     def read_field(self, which: int) -> Float:
         """(E, R_live) of G (0) or H (1)."""
         return np.array(self._fields[which, :, : len(self.engine.live)])
@@ -260,9 +287,10 @@ class PushBackend:
         live = len(self.engine.live)
         return np.ascontiguousarray(self._ring.reshape(self.rows, -1, live).transpose(1, 0, 2))
 
-    def write(self, active: Any, G: Any, H: Any, ring: Any) -> None:
+    def write(self, active: Any, spent: Any, G: Any, H: Any, ring: Any) -> None:
         """Take over a state."""
         self._active[...] = packed(active)
+        self._spent[...] = packed(spent)
         self._fields[:, :, : G.shape[1]] = G, H
         by_episode = ring.transpose(1, 0, 2)
         self._ring[...] = by_episode.reshape(self.rows, -1)

@@ -150,6 +150,14 @@ class Cascade(PhasedEpisodes):
         return self._backend.read_active()
 
     @property
+    def spent(self) -> npt.NDArray[np.bool_]:
+        """(E, n) nodes that were active in this phase and try no neighbours any more.
+
+        Under `outbreak` they are not active, under `cascade` they are; under `contact` none is.
+        """
+        return self._backend.read_spent()
+
+    @property
     def G(self) -> npt.NDArray[np.float32]:
         """(E, regions) harm trace."""
         return self._spread(self._backend.read_field(0))
@@ -232,6 +240,7 @@ class Cascade(PhasedEpisodes):
         ring = self._backend.read_ring()
         return {
             "active": self.active,
+            "spent": self.spent,
             "G": self._backend.read_field(0),
             "H": self._backend.read_field(1),
             "affected": np.roll(ring, -self._backend.turns[0][SLOT], axis=0),
@@ -254,7 +263,7 @@ class Cascade(PhasedEpisodes):
         checks.check_values(arrays, self.graph.stimuli, "G", "H", "affected")
         for turn in self._backend.turns:
             turn[SLOT] = 0
-        self._backend.write(arrays["active"], arrays["G"], arrays["H"], arrays["affected"])
+        self._backend.write(*(arrays[name] for name in ("active", "spent", "G", "H", "affected")))
         rows = slice(0, self.episodes)
         self._episode[CLOCK, rows] = arrays["clock"]
         self._episode[PHASE, rows] = arrays["phase"]
@@ -278,6 +287,7 @@ class Cascade(PhasedEpisodes):
         digest = hashlib.sha256(self.graph.hash.encode())
         digest.update(self.regions.astype("<i4").tobytes())
         digest.update(self.credit.astype("<i4").tobytes())
+        digest.update(self.setting.spread.encode())
         return digest.hexdigest()[:16]
 
     def _begin_episodes(

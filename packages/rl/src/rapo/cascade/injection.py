@@ -19,7 +19,8 @@ def injection_rates(graph: Graph, setting: Setting) -> npt.NDArray[np.float32]:
 
     The expected number of seeds a step is the action's rate. The aggressive action leans to
     influential seeds by `exp(influence_tilt * influence)`, the conservative one to low-risk
-    seeds by `exp(-risk_tilt * risk)`; the moderate one takes the stimulus as it is.
+    seeds by `exp(-risk_tilt * risk)`; the moderate one takes the stimulus as it is. With an
+    `injection_cap` below 1 no rate is above it; without one, rates above 1 are refused.
     """
     influence, risk = exposure_scores(graph.adjacency, graph.sensitive)
     lean = np.stack(
@@ -29,6 +30,8 @@ def injection_rates(graph: Graph, setting: Setting) -> npt.NDArray[np.float32]:
     leaning = graph.weights[:, None, :] * np.exp(lean)
     leaning /= leaning.sum(axis=-1, keepdims=True)
     rates = np.asarray(setting.rates)[None, :, None] * leaning
+    if setting.injection_cap < 1:
+        rates = np.minimum(rates, setting.injection_cap)
     if rates.max() > 1:
         z, a, _ = np.unravel_index(rates.argmax(), rates.shape)
         raise UserError(

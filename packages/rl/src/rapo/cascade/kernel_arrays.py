@@ -20,9 +20,12 @@ import numpy as np
 import numpy.typing as npt
 
 from rapo.cascade.graph import Graph
+from rapo.cascade.setting import SPREADS
 from rapo_core.fields import HARM_PER_NODE
 from rapo_core.params import FieldParams
 
+OUTBREAK, CASCADE, CONTACT = range(len(SPREADS))
+"""The spreading laws as the kernels know them."""
 PERSISTENCE, KEPT, ALPHA, DELTA, ETA, TAU, W_G, W_H, PSI_MIN, PER_NODE = range(10)
 """Of the law: `KEPT` is 1 - lambda, `PER_NODE` the harm of one affected node."""
 SITE = 8
@@ -31,10 +34,10 @@ X, Y, SQUARES, REACH, SENSITIVE = range(5)
 """Of a site: position, its square, 1, and whether the node is in V_sens."""
 
 
-def law_of(params: FieldParams, persistence: float) -> npt.NDArray[np.float32]:
+def law_of(params: FieldParams, persistence: float | None) -> npt.NDArray[np.float32]:
     """(10,) the constants of a step."""
     law = np.empty(10, np.float32)
-    law[PERSISTENCE], law[KEPT], law[ALPHA] = persistence, 1 - params.lam, params.alpha
+    law[PERSISTENCE], law[KEPT], law[ALPHA] = persistence or 0, 1 - params.lam, params.alpha
     law[DELTA], law[ETA], law[TAU] = params.delta, params.eta, params.tau
     law[W_G], law[W_H], law[PSI_MIN] = params.w_G, params.w_H, params.psi_min
     law[PER_NODE] = HARM_PER_NODE

@@ -31,6 +31,7 @@ from rapo.cascade.clock import (
     injection_code,
 )
 from rapo.cascade.draws import draw, words_of
+from rapo.cascade.setting import DECAY
 from rapo.cascade.stats import centroid_and_spread
 from rapo_core.bits import BIT, NONE, lowest_bit, mark, marked, unmark
 from rapo_core.bundle import kinds_of, unbundled
@@ -50,7 +51,7 @@ KINDS = kinds_of(
     types.boolean[::1], types.uint64[::1], _LONGS[::1], types.uint64[::1], _FLOATS[::1],
     _LONGS[:, ::1], _FLOATS[:, :, ::1],
     _LONGS[:, ::1], _LONGS[:, ::1], types.uint64[:, ::1], _LONGS[::1],
-    _WORDS[:, ::1], types.uint64[:, ::1], _FLOATS[:, ::1],
+    _WORDS[:, ::1], types.uint64[:, ::1], _WORDS[:, ::1], _FLOATS[:, ::1],
     _WORDS[:, ::1], types.uint64[:, ::1],
     _FLOATS[:, :, ::1], _FLOATS[:, ::1], types.uint64[:, ::1], types.uint64[:, ::1],
     _FLOATS[:, ::1], _WORDS[:, ::1], types.uint64[:, ::1],
@@ -58,6 +59,7 @@ KINDS = kinds_of(
 """The arrays of the kernel: those of `positions`, and then of B blocks:
 
 - active: (B, n) a bit per lane, 0 where `now`, (B, words) the set of active nodes, lacks a node.
+- spent: (B, n) a bit per lane: was active in this phase and tries no neighbours any more.
 - m: (B, 2 * n * 32) first 1 - b, 1 where a lane injects nothing; then room for 1 - q.
 - holders: (B, n) the lanes that inject there, a bit each.
 - laid: (B, words) the nodes where any does, a set.
@@ -150,7 +152,8 @@ def _remember(now: Any, active: Any, G: Any, H: Any, awake: Any, ring: Any, stir
 
 
 @inlined
-def _gather(now: Any, active: Any, pushed: Any, m: Any, edges: Any, s: Any) -> None:
+def _gather(now: Any, active: Any, spent: Any, pushed: Any, m: Any, edges: Any, s: Any,
+            spread: int) -> None:  # fmt: skip
     """Collect `m_v = 1 - q_v` of every node that active ones can activate.
 
     The first half of `m` holds 1 - b, the second the products, for nodes in `pushed`: a node's
@@ -159,19 +162,25 @@ def _gather(now: Any, active: Any, pushed: Any, m: Any, edges: Any, s: Any) -> N
     ptr, target, prob = edges
     half = m.size >> 1
     for w in range(now.size):
-        pushed[w] = now[w] if s > _ZERO else NONE
+        pushed[w] = now[w] if spread != of.CONTACT or s > _ZERO else NONE
         rest = pushed[w]
         while rest != NONE:
             v = (w << 6) + lowest_bit(rest)
             rest &= rest - BIT
             at = v * LANES
-            store(m, half + at, load(m, at) * fused(-s, ones_of(active[v]), _ONE))
+            rests = load(m, at)
+            if spread == of.CONTACT:
+                rests = rests * fused(-s, ones_of(active[v]), _ONE)
+            store(m, half + at, rests)
     for w in range(now.size):
         rest = now[w]
         while rest != NONE:
             u = (w << 6) + lowest_bit(rest)
             rest &= rest - BIT
-            lanes = ones_of(active[u])
+            trying = active[u] & ~spent[u] if spread == of.CASCADE else active[u]
+            if spread == of.CASCADE and trying == _NO_LANE:
+                continue
+            lanes = ones_of(trying)
             for e in range(ptr[u], ptr[u + 1]):
                 v = np.int64(target[e])
                 at = v * LANES
@@ -181,8 +190,9 @@ def _gather(now: Any, active: Any, pushed: Any, m: Any, edges: Any, s: Any) -> N
 
 
 @inlined
-def _sample(now: Any, active: Any, pushed: Any, laid: Any, m: Any, nodes: Any, bent: Any,
-            psi: Any, words: Any, totals: Any, sums: Any) -> None:  # fmt: skip
+def _sample(now: Any, active: Any, spent: Any, pushed: Any, laid: Any, m: Any, nodes: Any,
+            bent: Any, psi: Any, words: Any, totals: Any, sums: Any, s: Any,
+            spread: int) -> None:  # fmt: skip
     """Sample A_{t+1} in place of A_t and add up the sums of the step."""
     site, region, sensitive = nodes
     k0, k1 = load(words, 0), load(words, LANES)
@@ -201,6 +211,12 @@ def _sample(now: Any, active: Any, pushed: Any, laid: Any, m: Any, nodes: Any, b
             rest ^= own
             at = v * LANES
             missed = load(m, at + half * marked(pushed, v))
+            was = active[v]
+            closed = _NO_LANE if spread == of.CONTACT else was | spent[v]
+            if closed != _NO_LANE:
+                missed = where(ones_of(closed) > _ZERO, _ONE, missed)
+                if spread == of.OUTBREAK:
+                    missed = where(ones_of(was) > _ZERO, _ONE - s, missed)
             q = _ONE - missed
             draws = draw(k0, k1, v)
             r = region[v]
@@ -211,8 +227,17 @@ def _sample(now: Any, active: Any, pushed: Any, laid: Any, m: Any, nodes: Any, b
             else:  # psi = 1: the same test, since (1 - m) + m is exactly 1
                 passed = q
                 born = bits_of(draws < q)
+            if spread == of.CASCADE:
+                born |= was
+                spent[v] = was
+            elif spread == of.OUTBREAK:
+                spent[v] |= was & ~born
             active[v] = born
             if sensitive[v]:
+                if closed != _NO_LANE:  # they cannot be entered and do not count
+                    shut = ones_of(closed) > _ZERO
+                    q, passed = where(shut, _ZERO, q), where(shut, _ZERO, passed)
+                    missed = where(shut, _ONE, missed)
                 store(sums, _NOMINAL * LANES, load(sums, _NOMINAL * LANES) + q)
                 store(sums, _DEFORMED * LANES, load(sums, _DEFORMED * LANES) + passed)
                 store(sums, _STAY * LANES, load(sums, _STAY * LANES) * missed)
@@ -259,6 +284,20 @@ def _report(totals: Any, sums: Any, trace: Any, top: int, first: int) -> None:
 
 
 @inlined
+def _withdraw(now: Any, active: Any, spent: Any, lanes: Any, begins: Any) -> None:
+    """Make all nodes inactive in the lanes of a mask; forget in those of another who was active."""
+    if lanes != _NO_LANE:
+        for w in range(now.size):
+            rest = now[w]
+            while rest != NONE:
+                active[(w << 6) + lowest_bit(rest)] &= ~lanes
+                rest &= rest - BIT
+    if begins != _NO_LANE:
+        for v in range(spent.size):
+            spent[v] &= ~begins
+
+
+@inlined
 def _empty(now: Any, active: Any, lane: int) -> None:
     """Make all nodes inactive in one lane."""
     for w in range(now.size):
@@ -269,21 +308,22 @@ def _empty(now: Any, active: Any, lane: int) -> None:
             active[v] &= ~(_LANE << np.uint32(lane))
 
 
-@lean_kernel
-def run_lanes(table: Any, actions: Any, trace: Any) -> Any:
+@inlined
+def _run(table: Any, actions: Any, trace: Any, spread: int) -> Any:
     """Run as many steps as `trace` has room for of the blocks of one thread, all in one call.
 
     Args:
         table: of a bundle of `KINDS`.
         actions: (E,) int64 for all steps, or (steps * E,), those of the first step first.
         trace: (steps * len(STATS), E rounded up to 32) float32, filled.
+        spread: the spreading law, a constant, so that each law has a kernel of its own.
 
     Returns:
         -1, or the index of an action that is not 0, 1 or 2: then nothing has been run.
     """
     (ptr, target, prob, site, region, sensitive, inside, credit_of, designated, law,
-     seed_nodes, seed_miss, schedule, episode, keys, turn, active_of, now_of, m_of,
-     holders_of, laid_of, fields, ring_of, awake_of, stirred_of, numbers_of, draws_of,
+     seed_nodes, seed_miss, schedule, episode, keys, turn, active_of, now_of, spent_of,
+     m_of, holders_of, laid_of, fields, ring_of, awake_of, stirred_of, numbers_of, draws_of,
      sets_of) = unbundled(table, KINDS)  # fmt: skip
     bad = first_unknown(actions)
     if bad >= 0:
@@ -300,7 +340,7 @@ def run_lanes(table: Any, actions: Any, trace: Any) -> Any:
     for b in range(turn[FIRST], turn[END]):
         first = b * LANES
         G, H, now, active, m = fields[0, b], fields[1, b], now_of[b], active_of[b], m_of[b]
-        words, awake, laid = draws_of[b], awake_of[b], laid_of[b]
+        words, awake, laid, spent = draws_of[b], awake_of[b], laid_of[b], spent_of[b]
         totals = numbers_of[b, : of.SITE * LANES]
         sums = numbers_of[b, of.SITE * LANES : (of.SITE + SUMS) * LANES]
         gated = numbers_of[b, (of.SITE + SUMS) * LANES : (of.SITE + SUMS + 1) * LANES]
@@ -308,6 +348,7 @@ def run_lanes(table: Any, actions: Any, trace: Any) -> Any:
         pushed, bent = sets_of[b, : now.size], sets_of[b, now.size :]
         for t in range(steps):
             some_gated, changed = False, NONE
+            withdrawn, begins = _NO_LANE, _NO_LANE
             chosen = t * stride
             for lane in range(LANES):
                 e = first + lane
@@ -315,6 +356,10 @@ def run_lanes(table: Any, actions: Any, trace: Any) -> Any:
                 gates = schedule[GATED, episode[PHASE, e]] != 0
                 gated[lane] = _ONE if gates else _ZERO
                 some_gated |= gates
+                if spread != of.CONTACT and episode[PHASE, e] == DECAY:
+                    withdrawn |= _LANE << np.uint32(lane)
+                    if episode[CLOCK, e] == 0:
+                        begins |= _LANE << np.uint32(lane)
                 code = injection_code(episode, e, actions[chosen + min(e, episodes - 1)])
                 changed |= np.uint64(code != episode[INJECTING, e]) << np.uint64(lane)
             while changed != NONE:  # a set, as no processor can foresee where an agent changes
@@ -336,15 +381,39 @@ def run_lanes(table: Any, actions: Any, trace: Any) -> Any:
                 now, active, G, H, awake, ring_of[b], stirred_of[b], (turn[SLOT] + t) % delay,
                 inside, credit_of, law, trace, t * row.COUNT, first,
             )  # fmt: skip
+            if spread != of.CONTACT:
+                _withdraw(now, active, spent, withdrawn, begins)
             zero = ones_of(_NO_LANE)
             for i in range(_NOMINAL, SUMS):
                 start = _ONE if i in (_STAY, _PARTITION) else _ZERO
                 store(sums, i * LANES, zero + start)
-            _gather(now, active, pushed, m, edges, s)
-            _sample(now, active, pushed, laid, m, nodes, bent, psi, words, totals, sums)
+            _gather(now, active, spent, pushed, m, edges, s, spread)
+            _sample(
+                now, active, spent, pushed, laid, m, nodes, bent, psi, words, totals, sums, s,
+                spread,
+            )  # fmt: skip
             _report(totals, sums, trace, t * row.COUNT, first)
             for lane in range(LANES):
                 if advance_clock(episode, keys, schedule, first + lane):
                     _empty(now, active, lane)
     turn[SLOT] = (turn[SLOT] + steps) % delay
     return -1
+
+
+@lean_kernel
+def _run_outbreak(table: Any, actions: Any, trace: Any) -> Any:
+    return _run(table, actions, trace, of.OUTBREAK)
+
+
+@lean_kernel
+def _run_cascade(table: Any, actions: Any, trace: Any) -> Any:
+    return _run(table, actions, trace, of.CASCADE)
+
+
+@lean_kernel
+def _run_contact(table: Any, actions: Any, trace: Any) -> Any:
+    return _run(table, actions, trace, of.CONTACT)
+
+
+RUN_LANES = {"outbreak": _run_outbreak, "cascade": _run_cascade, "contact": _run_contact}
+"""The kernel of each spreading law, see `_run`. A law is compiled when it is first used."""

@@ -29,6 +29,7 @@ from rapo.cascade.clock import (
     injection_code,
 )
 from rapo.cascade.draws import draw, words_of
+from rapo.cascade.setting import DECAY
 from rapo.cascade.stats import centroid_and_spread
 from rapo_core.bits import BIT, NONE, lowest_bit, mark
 from rapo_core.bundle import kinds_of, unbundled
@@ -45,12 +46,13 @@ KINDS = kinds_of(
     types.boolean[::1], _SETS[::1], _LONGS[::1], _SETS[::1], _FLOATS[::1],
     types.int32[:, ::1], _FLOATS[:, :, ::1],
     _LONGS[:, ::1], _LONGS[:, ::1], _SETS[:, ::1], _LONGS[::1],
-    _SETS[:, ::1], _FLOATS[:, :, ::1], _FLOATS[:, ::1], _SETS[:, ::1], _SETS[:, ::1],
-    _SETS[::1], _FLOATS[::1], _FLOATS[::1],
+    _SETS[:, ::1], _SETS[:, ::1], _FLOATS[:, :, ::1], _FLOATS[:, ::1], _SETS[:, ::1],
+    _SETS[:, ::1], _SETS[::1], _FLOATS[::1], _FLOATS[::1],
 )  # fmt: skip
 """The arrays of the kernel: those of `positions`, and then of E episodes:
 
 - active: (E, words) sets.
+- spent: (E, words) sets of nodes that were active in this phase and try no neighbours any more.
 - fields: (2, E, R') G and H, R' the words of a set of regions times 64.
 - ring: (E, D * R) affected counts of the last D steps.
 - awake: (E, region words) a set that holds every region whose fields are not 0.
@@ -62,14 +64,15 @@ KINDS = kinds_of(
 
 
 @inlined
-def _gather(now: Any, touched: Any, m: Any, edges: Any, seeds: Any, s: Any) -> None:
+def _gather(now: Any, spent: Any, touched: Any, m: Any, edges: Any, seeds: Any, s: Any,
+            spread: int) -> None:  # fmt: skip
     """Collect `m_v = 1 - q_v` of every node that can become active; `m` is 1 elsewhere."""
     ptr, target, prob = edges
     nodes, miss = seeds
     for j in range(nodes.size):
         m[nodes[j]] = miss[j]
         mark(touched, nodes[j])
-    if s > _ZERO:
+    if spread == of.CONTACT and s > _ZERO:
         for w in range(now.size):
             touched[w] |= now[w]
             bits = now[w]
@@ -77,7 +80,7 @@ def _gather(now: Any, touched: Any, m: Any, edges: Any, seeds: Any, s: Any) -> N
                 m[(w << 6) + lowest_bit(bits)] *= _ONE - s
                 bits &= bits - BIT
     for w in range(now.size):
-        bits = now[w]
+        bits = now[w] & ~spent[w] if spread == of.CASCADE else now[w]
         while bits != NONE:
             u = (w << 6) + lowest_bit(bits)
             bits &= bits - BIT
@@ -85,6 +88,26 @@ def _gather(now: Any, touched: Any, m: Any, edges: Any, seeds: Any, s: Any) -> N
                 v = target[e]
                 m[v] *= _ONE - prob[e]
                 mark(touched, v)
+    if spread != of.CONTACT:
+        _close(now, spent, touched, m, s, spread)
+
+
+@inlined
+def _close(now: Any, spent: Any, touched: Any, m: Any, s: Any, spread: int) -> None:
+    """Give nodes that nobody can activate their own `m`: 1 - s where active ones may stay, else 1.
+
+    Active nodes join `touched`, since the step's sums run over them.
+    """
+    for w in range(now.size):
+        bits = touched[w] & (now[w] | spent[w])
+        while bits != NONE:
+            m[(w << 6) + lowest_bit(bits)] = _ONE
+            bits &= bits - BIT
+        touched[w] |= now[w]
+        bits = now[w] if spread == of.OUTBREAK else NONE
+        while bits != NONE:
+            m[(w << 6) + lowest_bit(bits)] = _ONE - s
+            bits &= bits - BIT
 
 
 @inlined
@@ -139,9 +162,9 @@ def _top_threshold(touched: Any, m: Any, q: Any, k: int) -> Any:
 
 
 @inlined
-def _sample(now: Any, touched: Any, m: Any, ranks: Any, site: Any, region: Any, sensitive: Any,
-            gated: Any, psi: Any, seeds: Any, k: int, k0: Any, k1: Any, trace: Any, top: int,
-            e: int) -> None:  # fmt: skip
+def _sample(now: Any, spent: Any, touched: Any, m: Any, ranks: Any, site: Any, region: Any,
+            sensitive: Any, gated: Any, psi: Any, seeds: Any, k: int, k0: Any, k1: Any, trace: Any,
+            top: int, e: int, spread: int) -> None:  # fmt: skip
     """Sample A_{t+1} in place of A_t, clear `touched` and `m`, report the statistics."""
     nodes, miss = seeds
     threshold, ties = -_ONE, 0
@@ -154,9 +177,12 @@ def _sample(now: Any, touched: Any, m: Any, ranks: Any, site: Any, region: Any, 
     for w in range(touched.size):
         bits = touched[w]
         touched[w] = NONE
-        born = NONE
+        was, born = now[w], NONE
+        closed = NONE if spread == of.CONTACT else was | spent[w]
         while bits != NONE:
             v = (w << 6) + lowest_bit(bits)
+            own = bits & (~bits + BIT)
+            bits ^= own
             missed = m[v]
             m[v] = _ONE
             q = _ONE - missed
@@ -168,7 +194,7 @@ def _sample(now: Any, touched: Any, m: Any, ranks: Any, site: Any, region: Any, 
                     conductance = conductance if ties > 0 else _ONE
                     ties -= 1
             passed = q * conductance
-            if sensitive[v]:
+            if sensitive[v] and own & closed == NONE:
                 nominal += q
                 deformed += passed
                 stay *= missed
@@ -180,15 +206,18 @@ def _sample(now: Any, touched: Any, m: Any, ranks: Any, site: Any, region: Any, 
                     b /= b + miss[j]
                 served += b
                 j += 1
-            u = draw(k0, k1, v)
-            if u * (passed + missed) < passed:
-                born |= bits & (~bits + BIT)
+            stays = spread == of.CASCADE and own & was != NONE
+            if stays or draw(k0, k1, v) * (passed + missed) < passed:
+                born |= own
                 x += site[v * of.SITE + of.X]
                 y += site[v * of.SITE + of.Y]
                 squares += site[v * of.SITE + of.SQUARES]
                 reach += _ONE
                 inside += site[v * of.SITE + of.SENSITIVE]
-            bits &= bits - BIT
+        if spread == of.OUTBREAK:
+            spent[w] |= was & ~born
+        elif spread == of.CASCADE:
+            spent[w] = was
         now[w] = born
     trace[top + row.REACH, e] = reach
     trace[top + row.SENSITIVE, e] = inside
@@ -252,8 +281,8 @@ def _remember(now: Any, G: Any, H: Any, awake: Any, ring: Any, stirred: Any, liv
     trace[top + row.SCAR, e] = scars
 
 
-@lean_kernel
-def run_push(table: Any, actions: Any, trace: Any, top_k: int, ranks: Any) -> Any:
+@inlined
+def _run(table: Any, actions: Any, trace: Any, top_k: int, ranks: Any, spread: int) -> Any:
     """Run as many steps as `trace` has room for of the episodes of one thread, all in one call.
 
     Args:
@@ -262,13 +291,14 @@ def run_push(table: Any, actions: Any, trace: Any, top_k: int, ranks: Any) -> An
         trace: (steps * len(STATS), E) float32, filled.
         top_k: destinations that a `topk` scope deforms, 0 for all.
         ranks: (n,) float32 to rank q in, None if top_k is 0: then ranking is not even compiled.
+        spread: the spreading law, a constant, so that each law has a kernel of its own.
 
     Returns:
         -1, or the index of an action that is not 0, 1 or 2: then nothing has been run.
     """
     (ptr, target, prob, site, region, sensitive, inside, credit_of, designated, law, seed_nodes,
-     seed_miss, schedule, episode, keys, turn, active, fields, ring, awake, stirred, touched, m,
-     psi) = unbundled(table, KINDS)  # fmt: skip
+     seed_miss, schedule, episode, keys, turn, active, spent, fields, ring, awake, stirred, touched,
+     m, psi) = unbundled(table, KINDS)  # fmt: skip
     bad = first_unknown(actions)
     if bad >= 0:
         return bad
@@ -279,7 +309,7 @@ def run_push(table: Any, actions: Any, trace: Any, top_k: int, ranks: Any) -> An
     steps = trace.shape[0] // row.COUNT
     stride = turn[EPISODES] if actions.size > turn[EPISODES] else 0
     for e in range(turn[FIRST], turn[END]):
-        G, H, now = fields[0, e], fields[1, e], active[e]
+        G, H, now, ended = fields[0, e], fields[1, e], active[e], spent[e]
         for t in range(steps):
             k0, k1 = words_of(keys[PHASE_KEY, e], episode[CLOCK, e])
             gated = schedule[GATED, episode[PHASE, e]] != 0
@@ -301,10 +331,13 @@ def run_push(table: Any, actions: Any, trace: Any, top_k: int, ranks: Any) -> An
                 now, G, H, awake[e], ring[e], stirred[e], live, (turn[SLOT] + t) % delay, inside,
                 credit_of, law, trace, t * row.COUNT, e,
             )  # fmt: skip
-            _gather(now, touched, m, edges, laid, s)
+            if spread != of.CONTACT and episode[PHASE, e] == DECAY:  # the content is withdrawn
+                for w in range(now.size):
+                    now[w] = ended[w] = NONE
+            _gather(now, ended, touched, m, edges, laid, s, spread)
             _sample(
-                now, touched, m, ranks, site, region, sensitive, gated, psi, laid, top_k, k0,
-                k1, trace, t * row.COUNT, e,
+                now, ended, touched, m, ranks, site, region, sensitive, gated, psi, laid, top_k, k0,
+                k1, trace, t * row.COUNT, e, spread,
             )  # fmt: skip
             if advance_clock(episode, keys, schedule, e):
                 for w in range(now.size):  # a slice would compile numba's check of shapes
@@ -316,3 +349,22 @@ def run_push(table: Any, actions: Any, trace: Any, top_k: int, ranks: Any) -> An
                 rest &= rest - BIT
     turn[SLOT] = (turn[SLOT] + steps) % delay
     return -1
+
+
+@lean_kernel
+def _run_outbreak(table: Any, actions: Any, trace: Any, top_k: int, ranks: Any) -> Any:
+    return _run(table, actions, trace, top_k, ranks, of.OUTBREAK)
+
+
+@lean_kernel
+def _run_cascade(table: Any, actions: Any, trace: Any, top_k: int, ranks: Any) -> Any:
+    return _run(table, actions, trace, top_k, ranks, of.CASCADE)
+
+
+@lean_kernel
+def _run_contact(table: Any, actions: Any, trace: Any, top_k: int, ranks: Any) -> Any:
+    return _run(table, actions, trace, top_k, ranks, of.CONTACT)
+
+
+RUN_PUSH = {"outbreak": _run_outbreak, "cascade": _run_cascade, "contact": _run_contact}
+"""The kernel of each spreading law, see `_run`. A law is compiled when it is first used."""

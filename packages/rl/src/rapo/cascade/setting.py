@@ -29,6 +29,20 @@ from rapo_core.params import FieldParams
 
 AGGRESSIVE, MODERATE, CONSERVATIVE = 0, 1, 2
 ACTIONS = ("aggressive", "moderate", "conservative")
+OUTBREAK, CASCADE, CONTACT = "outbreak", "cascade", "contact"
+SPREADS = (OUTBREAK, CASCADE, CONTACT)
+"""The spreading laws, which answer what the paper leaves open about the active set.
+
+- `outbreak` (SIR): a node is activated at most once in a phase; while it is active it tries its
+  neighbours in every step, and it stays active with probability s.
+- `cascade` (independent cascade): a node is activated at most once in a phase; it tries its
+  neighbours in the one step after it was reached, and it stays active until the phase ends.
+- `contact` (SIS): a node may be activated again and again; while it is active it tries its
+  neighbours in every step, and it stays active with probability s.
+
+Under the first two the content is withdrawn when the stimulus is switched off: no node is active
+from the next step on.
+"""
 EXPOSURE, DECAY, REPLAY = 0, 1, 2
 PHASES = ("exposure", "decay", "replay")
 """As files and arguments call them; to people the second one is the washout."""
@@ -76,8 +90,11 @@ class Setting:
     """Mean share inside V_sens of split seeds on a loaded graph, in [0, 1]."""
     loaded_spread: float
     """The share there is uniform over stimuli within `loaded_share` +- this, >= 0."""
-    persistence: float
-    """s: probability that an active node stays active by itself, in [0, 1)."""
+    spread: str
+    """Who may be activated and how often: `outbreak`, `cascade` or `contact`, see `SPREADS`."""
+    persistence: float | None = None
+    """s: probability that an active node stays active by itself, in [0, 1); None with `cascade`,
+    where active nodes stay until the phase ends."""
     delay: int
     """D: steps between activity and the harm it causes, >= 1."""
     regions: str
@@ -86,6 +103,8 @@ class Setting:
     """Whether a community may hold nodes on both sides of the border of V_sens."""
     rates: tuple[float, float, float]
     """Expected seeds per step under the aggressive, moderate and conservative action, > 0."""
+    injection_cap: float
+    """Largest probability with which a step injects into one node, in (0, 1]."""
     influence_tilt: float
     """Aggressive seeds are weighted by exp(influence_tilt * influence), >= 0."""
     risk_tilt: float
@@ -103,6 +122,8 @@ class Setting:
     at 0 the duals rise with the cost itself, as the paper writes it."""
     horizons: tuple[int, int, int]
     """Steps of exposure, decay and replay, >= 1 each."""
+    show_stimulus: bool
+    """Whether the observable `x` also holds the centroid of the stimulus' seed distribution."""
 
     def __post_init__(self) -> None:
         for name in ("rates", "horizons"):
@@ -111,6 +132,13 @@ class Setting:
                 raise UserError(f"{name} must hold three numbers, got {value!r}")
             object.__setattr__(self, name, tuple(value))
         check_fields(self, _RULES)
+        if (self.persistence is None) != (self.spread == CASCADE):
+            stays = "stay active until the phase ends: leave persistence out"
+            leaves = "stay with probability persistence: give a number in [0, 1)"
+            raise UserError(
+                f"persistence does not fit spread {self.spread!r}, whose active nodes "
+                f"{stays if self.spread == CASCADE else leaves}; got {self.persistence!r}"
+            )
         if self.sensitive_low > self.sensitive_high:
             raise UserError(
                 f"sensitive_low must be at most sensitive_high, got {self.sensitive_low} > "
@@ -135,6 +163,11 @@ class Setting:
         return _read(name)
 
     @property
+    def stopping(self) -> float:
+        """Probability that an active node tries its neighbours no more in the next step."""
+        return 1.0 if self.persistence is None else 1 - self.persistence
+
+    @property
     def params(self) -> FieldParams:
         """Constants of the fields where none are given: the paper's, with `psi_min`."""
         return FieldParams(psi_min=self.psi_min)
@@ -156,6 +189,7 @@ class Setting:
         """
         given = {**BEFORE, **values}
         given.setdefault("loaded_support", given.get("support"))
+        given.setdefault("persistence", None)  # a file has no word for None
         names = {f.name for f in fields(cls)}
         wrong = sorted(set(given) ^ names)
         if wrong:
@@ -189,13 +223,15 @@ _RULES: dict[str, Rule] = {
     "loaded_share": PROBABILITY,
     "loaded_spread": NOT_NEGATIVE,
     "edge_cap": Rule("a probability in (0, 1]", lambda v: 0 < v <= 1),
-    "persistence": Rule("a probability in [0, 1)", lambda v: 0 <= v < 1),
+    "spread": Rule(f"one of {', '.join(SPREADS)}", lambda v: v in SPREADS, number=False),
+    "persistence": Rule("a probability in [0, 1)", lambda v: 0 <= v < 1, optional=True),
     "delay": _STEPS,
     "regions": Rule(
         "a region spec such as 'community:5'", lambda v: isinstance(v, str), number=False
     ),
     "straddle": TRUTH,
     "rates": Rule("three positive numbers of seeds per step", lambda v: v > 0),
+    "injection_cap": Rule("a probability in (0, 1]", lambda v: 0 < v <= 1),
     "influence_tilt": NOT_NEGATIVE,
     "risk_tilt": NOT_NEGATIVE,
     "kappa_s": NOT_NEGATIVE,
@@ -204,6 +240,7 @@ _RULES: dict[str, Rule] = {
     "psi_min": Rule("a number in (0, 1]", lambda v: 0 < v <= 1),
     "budget": NOT_NEGATIVE,
     "horizons": Rule("three whole numbers of steps >= 1", _whole),
+    "show_stimulus": TRUTH,
 }
 """What each value must be, in words and as a test of one number (or word)."""
 
@@ -221,6 +258,9 @@ BEFORE: dict[str, Any] = {
     "psi_min": 0.1,
     "loaded_share": 1.0,
     "loaded_spread": 0.0,
+    "spread": "contact",
+    "injection_cap": 1.0,
+    "show_stimulus": False,
 }
 """What a setting of version 0.1 stood for without saying so."""
 

@@ -64,7 +64,7 @@ def network_lines(graph: Graph) -> list[Line]:
 def spread_lines(graph: Graph) -> list[Line]:
     """Probabilities, how far they carry, and how many edges the gate cannot hold."""
     setting = Setting.default()
-    radius, stay = spectral_radius(graph.adjacency), 1 - setting.persistence
+    radius, stay = spectral_radius(graph.adjacency), setting.stopping
     lines = []
     if graph.edges:
         least, middle, most = np.quantile(graph.prob, (0, 0.5, 1))

@@ -168,7 +168,7 @@ def _close_in(size: _Sizes) -> None:
     under the critical factor (1 - s) / radius, as runs above it may take the whole graph.
     """
     setting, target = size.setting, size.setting.cascade_target
-    stay = 1 - setting.persistence
+    stay = setting.stopping
     radius = spectral_radius(size.graph.adjacency)
     # without edges each injected seed stays active for 1 / (1 - s) steps
     points = [(0.0, setting.rates[MODERATE] / stay)]

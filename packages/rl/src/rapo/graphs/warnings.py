@@ -52,8 +52,8 @@ def _of_given(graph: Graph, setting: Setting) -> list[str]:
     """Whether probabilities that nobody scaled make cascades far from the usual ones."""
     usual = setting.cascade_target
     size = size_up_to(graph, setting, FAR * usual, rounds=2)
-    alone = setting.rates[MODERATE] / (1 - setting.persistence)
-    spread = spectral_radius(graph.adjacency) / (1 - setting.persistence)
+    alone = setting.rates[MODERATE] / setting.stopping
+    spread = spectral_radius(graph.adjacency) / setting.stopping
     if not size.finished or size.guess > FAR * usual:
         return [
             f"the probabilities spread far: over {FAR * usual:,.0f} nodes are active on average, "

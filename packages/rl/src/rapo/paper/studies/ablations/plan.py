@@ -85,7 +85,7 @@ def regions(preset: Preset) -> list[Variant]:
         for spec in preset.region_sizes
         if spec != setting.regions
     ]
-    if setting.persistence > 0:
+    if setting.persistence:
         one_step = retrained(preset, regions="node", setting=literal)
         # other dynamics, so GE's return there is not its unit
         found.append(Variant("regions", "node, one-step activation", one_step, unit=False))
