@@ -16,7 +16,7 @@ def test_reports_that_are_not_due_are_in_the_chain_and_with_their_reporter(make:
     decision = platform.gate.decide(["bad", "good"], [0.5, 0.5])
     by_decision = platform.report("bob", decision_id=decision.decision_id)
     gate = platform.gate
-    chain = gate.read(lambda state: audit.chain(state, gate.store, "bad"))
+    chain = gate.chain("bad")
     assert chain["reports"] == []
     assert {r["report_id"] for r in chain["due"]} == {by_region.report_id, by_decision.report_id}
     assert all(r["counts_at"] > platform.now for r in chain["due"])
@@ -25,7 +25,7 @@ def test_reports_that_are_not_due_are_in_the_chain_and_with_their_reporter(make:
         ("bob", 1, 0),
     ]
     platform.tick(gate.config.D + 1)
-    chain = gate.read(lambda state: audit.chain(state, gate.store, "bad"))
+    chain = gate.chain("bad")
     assert chain["due"] == []
     assert len(chain["reports"]) == 2
     assert {r["waiting"] for r in gate.read(audit.reporters)} == {0}

@@ -11,17 +11,18 @@ reports in the same way.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import islice
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from rapo_core.jit import kernel
+from rapo_gate.config import GateConfig
 from rapo_gate.events import Region, decision_key, unpack_decision
 from rapo_gate.fold import Fold
-from rapo_gate.ledger import NOTHING, UNIT
+from rapo_gate.ledger import NOTHING, UNIT, attributed
 from rapo_gate.names import Names
 from rapo_gate.state import Report, State
 from rapo_gate.store import Store
@@ -119,7 +120,17 @@ def traces_by_source(fold: Fold, sources: int) -> Real:
     return np.asarray(np.bincount(source, share * G, sources), np.float64)
 
 
+T = TypeVar("T")
 Values = dict[str, Any]
+
+
+class Reader(Protocol):
+    """Calls a function with the state while nothing changes it, and returns what that returns."""
+
+    def __call__(self, look: Callable[[State], T], /) -> T:
+        """What `look` returns for the state."""
+        ...
+
 
 DECISIONS_SEARCHED = 2000
 """Newest decisions that are searched for those that a region changed."""
@@ -182,32 +193,56 @@ def course(state: State, region: Region, points: int = 300) -> Values:
     return {"at": [float(t) * seconds for t in ticks], "G": G.tolist(), "H": H.tolist()}
 
 
-def chain(state: State, store: Store, region: Region, limit: int = 50) -> Values:
+def chain(read: Reader, store: Store, region: Region, limit: int = 50) -> Values:
     """From reports to decisions: report, exposure, weight, dG, dH, and what it changed.
+
+    The state is locked only while it is looked at, and not while the log is read.
+
+    Args:
+        read: calls a function with the state while nothing changes it.
+        store: the log of that state.
+        region: one that a decision had.
+        limit: most reports, and most decisions.
 
     Returns:
         `region` (its view), `reports` (the newest `limit`, with the trace and the scar that each
         caused), `due` (those that have not counted yet), `course`, and `decisions`: the newest
         that the region changed, with its share before and after.
     """
-    found = parts_of(state.fold, _number(state, region), state.tick)
-    rows = state.ledger.rows[found.rows]
-    newest = np.lexsort((-rows["report"], -rows["tick"]))[:limit]
-    return {
-        "region": region_view(state, region),
-        "reports": _with_log(store, _counted(state, found, newest)),
-        "reports_in_all": int(rows.size),
-        "due": _due(state, region, limit),
-        "course": course(state, region),
-        "decisions": _decisions_of(store, region, limit),
-    }
+
+    def look(state: State) -> tuple[Values, list[Report], GateConfig]:
+        parts = parts_of(state.fold, _number(state, region), state.tick)
+        rows = state.ledger.rows[parts.rows]
+        newest = np.lexsort((-rows["report"], -rows["tick"]))[:limit]
+        values = {
+            "region": region_view(state, region),
+            "reports": _counted(state, parts, newest),
+            "reports_in_all": int(rows.size),
+            "course": course(state, region),
+        }
+        newest_first = (r for t in sorted(state.pending)[::-1] for r in state.pending[t][::-1])
+        pending = [r for r in islice(newest_first, DUE_SEARCHED) if not r.rolled_back]
+        return values, pending, state.config
+
+    values, pending, config = read(look)
+    _add_sent(store, values["reports"])
+    values["due"] = _due(store, pending, region, config)[:limit]
+    values["decisions"] = _decisions_of(store, region, limit)
+    return values
 
 
-def explain(state: State, store: Store, decision_id: str, limit: int = 10) -> Values:
+def explain(read: Reader, store: Store, decision_id: str, limit: int = 10) -> Values:
     """How much a decision was changed, and by which reports.
+
+    Args:
+        read: calls a function with the state while nothing changes it.
+        store: the log of that state.
+        decision_id: what the gate answered with.
+        limit: most regions, and most reports of each.
 
     Raises:
         LookupError: there is no such decision.
+        DroppedError: a compaction dropped what the decision was made of.
     """
     key = decision_key(decision_id)
     event = store.find([key]).get(key)
@@ -215,27 +250,33 @@ def explain(state: State, store: Store, decision_id: str, limit: int = 10) -> Va
         raise LookupError(f"decision_id {decision_id!r} is of no decision of this gate")
     body = unpack_decision(event.body)
     p, q = body.p / body.p.sum(), body.gated
-    ids = body.ids()
     moved: dict[Region, list[float]] = {}
-    for name, before, after, psi in zip(ids, p, q, body.psi, strict=True):
+    for name, before, after, psi in zip(body.ids(), p, q, body.psi, strict=True):
         entry = moved.setdefault(name, [0.0, 0.0, float(psi)])
         entry[0] += float(before)
         entry[1] += float(after)
     gated = sorted((n for n in moved if moved[n][2] < 1), key=lambda n: moved[n][1] - moved[n][0])
-    regions = []
-    for name in gated[:limit]:
-        number = state.regions.number(name)
-        because = parts_of(state.fold, number, min(body.tick, state.tick))
-        weightiest = np.argsort(-_share(state, because), kind="stable")[:limit]
-        regions.append({
-            "region": name,
-            "psi": moved[name][2],
-            "before": moved[name][0],
-            "after": moved[name][1],
-            "because_of": _with_log(store, _counted(state, because, weightiest)),
-            "reports_in_all": int(because.rows.size),
-            "override": state.overrides.get(number),
-        })  # fmt: skip
+
+    def look(state: State) -> list[Values]:
+        regions = []
+        for name in gated[:limit]:
+            number = state.regions.number(name)
+            parts = parts_of(state.fold, number, min(body.tick, state.tick))
+            weightiest = np.argsort(-_share(state, parts), kind="stable")[:limit]
+            regions.append({
+                "region": name,
+                "psi": moved[name][2],
+                "before": moved[name][0],
+                "after": moved[name][1],
+                "because_of": _counted(state, parts, weightiest),
+                "reports_in_all": int(parts.rows.size),
+                "override": state.overrides.get(number),
+            })  # fmt: skip
+        return regions
+
+    regions = read(look)
+    for view in regions:
+        _add_sent(store, view["because_of"])
     return {
         "decision_id": decision_id,
         "position": event.position,
@@ -243,7 +284,7 @@ def explain(state: State, store: Store, decision_id: str, limit: int = 10) -> Va
         "mode": "enforce" if body.enforced else "shadow",
         "applied": body.enforced,
         "revision": body.revision,
-        "candidates": len(ids),
+        "candidates": body.p.size,
         "total_variation": float(np.abs(p - q).sum() / 2),
         "passed": body.passed,
         "stimulus": body.stimulus,
@@ -289,22 +330,24 @@ def _counted(state: State, found: Parts, chosen: npt.NDArray[np.intp]) -> list[V
     ]
 
 
-def _with_log(store: Store, reports: list[Values]) -> list[Values]:
-    """Reports with what was sent: harm, decision, weight of the region."""
+def _add_sent(store: Store, reports: list[Values]) -> None:
+    """Add what was sent to reports that counted; None where a compaction dropped it."""
     for report in reports:
-        found = store.read(report["report_id"] - 1, 1)
-        sent = found[0].data() if found and found[0].position == report["report_id"] else {}
+        events = store.read(report["report_id"] - 1, 1)
+        here = bool(events) and events[0].position == report["report_id"] and bool(events[0].body)
+        sent = events[0].data() if here else {}
         report["harm"] = sent.get("harm")
         report["key"] = sent.get("key")
         report["decision_id"] = sent.get("decision_id")
         report["weight"] = report["harm_here"] / sent["harm"] if sent.get("harm") else None
-    return reports
 
 
 def _decisions_of(store: Store, region: Region, limit: int) -> list[Values]:
-    """The newest decisions that a region's psi changed."""
-    found: list[Values] = []
+    """The newest decisions that a region's psi changed, of those that a compaction left."""
+    changed: list[Values] = []
     for event in store.read(0, DECISIONS_SEARCHED, ("Decision",), newest=True):
+        if not event.body:
+            continue
         body = unpack_decision(event.body)
         if body.passed == 1.0 or isinstance(body.regions, Names) != isinstance(region, str):
             continue
@@ -312,7 +355,7 @@ def _decisions_of(store: Store, region: Region, limit: int) -> list[Values]:
         if not here.any():
             continue
         before, after = body.p[here].sum() / body.p.sum(), body.gated[here].sum()
-        found.append({
+        changed.append({
             "decision_id": (event.key or "").partition("\x1f")[2],
             "at": event.at,
             "psi": float(body.psi[here][0]),
@@ -320,20 +363,20 @@ def _decisions_of(store: Store, region: Region, limit: int) -> list[Values]:
             "after": float(after),
             "applied": body.enforced,
         })  # fmt: skip
-        if len(found) == limit:
+        if len(changed) == limit:
             break
-    return found
+    return changed
 
 
-def _due(state: State, region: Region, limit: int) -> list[Values]:
-    """The newest reports on a region that have not counted yet."""
-    reports = (r for tick in sorted(state.pending, reverse=True) for r in state.pending[tick][::-1])
-    found = []
-    for report in islice(reports, DUE_SEARCHED):
-        if not report.rolled_back and region in state.attribution(report, 2**62)[0]:
-            counts_at = (report.tick + state.config.D) * state.config.tick_seconds
-            found.append({**waiting_report(report, "its tick"), "counts_at": counts_at})
-    return found[:limit]
+def _due(store: Store, pending: list[Report], region: Region, config: GateConfig) -> list[Values]:
+    """The reports on a region among some that have not counted yet."""
+    shares = attributed(pending, store.find, 2**62)
+    seconds = config.tick_seconds
+    return [
+        {**waiting_report(report, "its tick"), "counts_at": (report.tick + config.D) * seconds}
+        for report, (names, _) in zip(pending, shares, strict=True)
+        if region in names
+    ]
 
 
 def waiting_report(report: Report, why: str) -> Values:

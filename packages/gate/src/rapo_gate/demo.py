@@ -167,7 +167,7 @@ def tell(console: Console, gate: Gate, story: Story) -> None:
     )
     console.print(_phases(story))
 
-    found = gate.read(lambda state: audit.explain(state, gate.store, story.last, 5))
+    found = gate.explain(story.last, 5)
     (harmful,) = [r for r in found["regions"] if r["region"] == HARMFUL]
     console.rule("why: one decision of the return", align="left")
     say(

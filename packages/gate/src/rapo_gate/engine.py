@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from math import floor
-from typing import Any
+from typing import Any, TypeVar
 
 from rapo_gate.config import Clock, GateConfig
 from rapo_gate.decide import View
@@ -16,6 +16,8 @@ from rapo_gate.memory import Memory, Replay, dropped, replayed
 from rapo_gate.state import State
 from rapo_gate.store import Appending, BusyError, Store, StoreError
 from rapo_gate.writer import PATIENCE, Job, Work, Writer
+
+T = TypeVar("T")
 
 POLL = 0.2
 """Seconds between looks at a shared log, and at the clock."""
@@ -83,7 +85,7 @@ class Engine:
         """Settings in force."""
         return self.state.config
 
-    def read(self, look: Callable[[State], Any]) -> Any:
+    def read(self, look: Callable[[State], T]) -> T:
         """Look at the state while nothing changes it; `look` must not change it either."""
         with self._memory.lock:
             if self._memory.unsure:

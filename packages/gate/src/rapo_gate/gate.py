@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future
 from math import floor
 from pathlib import Path
-from typing import Any, Concatenate, NamedTuple, ParamSpec, Self
+from typing import Any, Concatenate, NamedTuple, ParamSpec, Self, TypeVar
 
 import numpy.typing as npt
 
@@ -45,6 +45,7 @@ class Field(NamedTuple):
 
 
 P = ParamSpec("P")
+T = TypeVar("T")
 
 
 def _doing(action: Callable[P, Action]) -> Callable[Concatenate[Gate, P], Effect]:
@@ -254,7 +255,7 @@ class Gate:
 
         if action.dry_run:
             self.flush()
-            return self.read(lambda state: tried(state, draft_on(state)))  # type: ignore[no-any-return]
+            return self.read(lambda state: tried(state, draft_on(state)))
         return self.engine.submit(work).result()  # type: ignore[no-any-return]
 
     # --- what it tells
@@ -274,29 +275,29 @@ class Gate:
                 for i, name in enumerate(state.regions.names)
             }
 
-        return self.read(look)  # type: ignore[no-any-return]
+        return self.read(look)
 
     def chain(self, region: Region, limit: int = 50) -> dict[str, Any]:
         """From reports to decisions: what made a region what it is, and what it changed."""
-        return self.read(lambda state: audit.chain(state, self.store, region, limit))  # type: ignore[no-any-return]
+        return audit.chain(self.read, self.store, region, limit)
 
     def explain(self, decision_id: str, limit: int = 10) -> dict[str, Any]:
         """How much a decision was changed, and because of which reports."""
-        return self.read(lambda state: audit.explain(state, self.store, decision_id, limit))  # type: ignore[no-any-return]
+        return audit.explain(self.read, self.store, decision_id, limit)
 
     def bias(self) -> dict[str, Any]:
         """Gating and report rates by group and topic, with intervals."""
-        return self.read(audit.bias)  # type: ignore[no-any-return]
+        return self.read(audit.bias)
 
     def queue(self, limit: int = 200) -> list[dict[str, Any]]:
         """Reports that wait for a reviewer, and why."""
-        return self.read(lambda state: audit.queue(state, limit))  # type: ignore[no-any-return]
+        return self.read(lambda state: audit.queue(state, limit))
 
     def reporters(self, limit: int = 200) -> list[dict[str, Any]]:
         """Who reported, how much of it agreed with others, how much was rolled back."""
-        return self.read(lambda state: audit.reporters(state, limit))  # type: ignore[no-any-return]
+        return self.read(lambda state: audit.reporters(state, limit))
 
-    def read(self, look: Callable[[State], Any]) -> Any:
+    def read(self, look: Callable[[State], T]) -> T:
         """Look at the state while nothing changes it; `look` must not change it either."""
         return self.engine.read(look)
 

@@ -52,6 +52,7 @@ _WORDS = {
     404: "There is no such thing.",
     408: "The body did not arrive in time.",
     409: "The same name was used for something else before.",
+    410: "A compaction dropped what the answer needs.",
     413: f"More than {LARGEST_BODY} bytes, or too many items.",
     415: "The body is not declared as application/json.",
     422: "Something in it is wrong; the message says what. Nothing was changed.",
@@ -124,7 +125,7 @@ def _add_platform(router: APIRouter, gate: Gate, metrics: Metrics) -> None:
     @router.post(
         "/v1/decisions",
         summary="Gate a proposed distribution; answered once it is logged",
-        **_needs("gate", models.DecisionAnswer, 409, *_BODY),
+        **_needs("gate", models.DecisionAnswer, 409, 410, *_BODY),
     )
     async def decide(body: DecisionRequest) -> Response:
         regions: Any = body.regions
@@ -145,7 +146,7 @@ def _add_platform(router: APIRouter, gate: Gate, metrics: Metrics) -> None:
     @router.post(
         "/v1/exposures",
         summary="Say which candidates of a decision were really shown",
-        **_needs("gate", models.ExposureAnswer, 404, 409, *_BODY),
+        **_needs("gate", models.ExposureAnswer, 404, 409, 410, *_BODY),
     )
     async def expose(body: ExposureRequest) -> Response:
         future = gate.expose_logged(body.decision_id, body.shown)
@@ -255,7 +256,7 @@ def _add_questions(router: APIRouter, audits: Audits) -> None:
     @router.get(
         "/v1/decisions/{decision_id}",
         summary="How much a decision was changed, and by which reports",
-        **_needs("review", models.ExplanationAnswer, 404, 422),
+        **_needs("review", models.ExplanationAnswer, 404, 410, 422),
     )
     async def explain(decision_id: str) -> Response:
         return as_json(await audits.ask(Gate.explain, decision_id))

@@ -240,7 +240,7 @@ def regions(gate: Gate, asked: Wanted) -> tuple[list[Values], int, int]:
             view["last_at"] = None if np.isnan(at) else at
         return views, int(hit.sum()), count
 
-    return gate.read(look)  # type: ignore[no-any-return]
+    return gate.read(look)
 
 
 def _fitting(state: State, asked: Wanted, last: npt.NDArray[np.float64]) -> npt.NDArray[np.bool_]:
@@ -280,22 +280,29 @@ def _keys(
     return [H, G]
 
 
-def decisions(gate: Gate, asked: Wanted) -> tuple[list[Values], bool]:
-    """Decisions that were asked for, of the newest in their time range; whether all were seen."""
-    store, found = gate.store, []
+def decisions(gate: Gate, asked: Wanted) -> tuple[list[Values], bool, int]:
+    """Decisions that were asked for, of the newest in their time range.
+
+    Returns:
+        The decisions; whether the whole time range was searched; and how many decisions could not
+        be searched because a compaction dropped what they were made of.
+    """
+    store, listed, dropped = gate.store, [], 0
     end = store.last() if asked.until is None else _position_at(store, asked.until)
     begin = 0 if asked.since is None else _position_at(store, asked.since)
     least = max(begin, end - EVENTS_SEARCHED)
     while end > least:
         start = max(least, end - _WINDOW)
-        events = store.read(start, _WINDOW, ("Decision",))
-        found += [_decision(event) for event in events if event.position <= end]
+        for event in store.read(start, _WINDOW, ("Decision",)):
+            if event.position <= end and event.body:
+                listed.append(_decision(event))
+            elif event.position <= end:
+                dropped += 1
         end = start
         newest = asked.sort == "at" and not (asked.rising or asked.words or asked.only)
-        if newest and len(found) >= asked.top:
+        if newest and len(listed) >= asked.top:
             break
-    chosen = _narrowed(DECISIONS, found, asked)
-    return chosen[: asked.top], end <= begin
+    return _narrowed(DECISIONS, listed, asked)[: asked.top], end <= begin, dropped
 
 
 def _decision(event: Event) -> Values:

@@ -213,7 +213,7 @@ class ReportAnswer(BaseModel):
     """What became of one report."""
 
     status: Literal["accepted", "review", "quarantined", "refused"]
-    code: Literal[200, 202, 403, 409, 422]
+    code: Literal[200, 202, 403, 409, 410, 422]
     report_id: int | None
     duplicate: bool
     error: str | None

@@ -186,9 +186,9 @@ class Pages:
     def decisions(self, request: PageRequest) -> Response:
         """Decisions: the newest first, or as asked."""
         asked = lists.wanted(lists.DECISIONS, request.fields)
-        found, whole = self.ask(lists.decisions, asked)
+        listed, whole, dropped = self.ask(lists.decisions, asked)
         return self.site.render(
-            request, "decisions.html", decisions=found, whole=whole,
+            request, "decisions.html", decisions=listed, whole=whole, dropped=dropped,
             **self._list(request, lists.DECISIONS, asked),
         )  # fmt: skip
 

@@ -45,7 +45,7 @@ Values = dict[str, Any]
 
 def named(gate: Gate, word: str) -> list[Region]:
     """The regions that are written like a word: a string, then an integer, or none."""
-    return gate.read(lambda state: _written_like(state.regions, word))  # type: ignore[no-any-return]
+    return gate.read(lambda state: _written_like(state.regions, word))
 
 
 def _written_like(known: Any, word: str) -> list[Region]:
@@ -78,14 +78,12 @@ def top(gate: Gate, most: int) -> Values:
             "revision": state.revision,
         }
 
-    return gate.read(look)  # type: ignore[no-any-return]
+    return gate.read(look)
 
 
 def region(gate: Gate, word: str) -> Values:
     """One region, by the word of a path."""
-    return gate.read(  # type: ignore[no-any-return]
-        lambda state: audit.region_view(state, region_named(state.regions, word))
-    )
+    return gate.read(lambda state: audit.region_view(state, region_named(state.regions, word)))
 
 
 def chain_by_word(gate: Gate, word: str, limit: int) -> Values:
@@ -95,12 +93,12 @@ def chain_by_word(gate: Gate, word: str, limit: int) -> Values:
 
 def overview(gate: Gate) -> Values:
     """The gate at a glance."""
-    return gate.read(audit.overview)  # type: ignore[no-any-return]
+    return gate.read(audit.overview)
 
 
 def outcomes(gate: Gate) -> Values:
     """What came back."""
-    return gate.read(audit.outcomes)  # type: ignore[no-any-return]
+    return gate.read(audit.outcomes)
 
 
 def queue(gate: Gate) -> Values:

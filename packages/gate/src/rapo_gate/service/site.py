@@ -44,7 +44,7 @@ HEADERS = {
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cache-Control": "no-store",
 }
-_TITLES = {403: "Not allowed", 404: "Not found", 422: "This cannot be done", 503: "Out of reach"}
+_TITLES = {403: "Not allowed", 404: "Not found", 410: "Dropped", 503: "Out of reach"}
 
 FOLDER = Path(__file__).parent / "static"
 _TYPES = {

@@ -18,6 +18,7 @@ from starlette.responses import Response
 
 from rapo_core.checks import UserError
 from rapo_gate.decide import ConflictError
+from rapo_gate.events import DroppedError
 from rapo_gate.service.auth import Caller, Keys
 
 LARGEST_BODY = 1 << 20
@@ -63,6 +64,8 @@ def refusal_of(error: Exception) -> RefusedError:
             LOGGER.error("store", exc_info=error)  # what it says may hold paths and addresses
             words = "the log cannot be written or read now; nothing was acknowledged"
             return RefusedError(503, words, {"Retry-After": "1"})
+        case DroppedError():
+            return RefusedError(410, str(error))
         case LookupError() if type(error) is LookupError:  # a KeyError is a fault of ours
             return RefusedError(404, str(error))
     raise error
