@@ -82,3 +82,18 @@ def test_studies_judge_by_these_rules_alone():
         tree = ast.parse(path.read_text())
         found = {node.value for node in ast.walk(tree) if isinstance(node, ast.Constant)}
         assert not words & {value for value in found if isinstance(value, str)}, path.name
+
+
+def test_a_claim_gives_the_reason_of_its_verdict():
+    words = ("R1", "statement", "paper", "ours")
+    holds = verdicts.judge(*words, True, verdicts.PREDICTED, "near", "far")
+    differs = verdicts.judge(*words, False, verdicts.PREDICTED, "near", "far")
+    assert (holds.verdict, holds.why) == (verdicts.HOLDS, "near")
+    assert (differs.verdict, differs.why) == (verdicts.DIFFERS, "far")
+    assert verdicts.judge(*words, False, verdicts.PREDICTED, "near").why == "near"
+    assert verdicts.judge(*words, np.bool_(False), verdicts.PREDICTED, "").verdict == "differs"
+
+
+def test_a_mean_lies_above_a_floor_with_its_whole_interval():
+    assert verdicts.mean_above([0.2, 0.21, 0.19]) and not verdicts.mean_above([0.2, -0.3, 0.4])
+    assert verdicts.mean_above([1.1], 1.0) and not verdicts.mean_above([NAN, NAN])

@@ -11,8 +11,8 @@ from typing import Any
 import pandas as pd
 
 from rapo.html.page import render
-from rapo.paper.studies.section import Claim, Section, Store
-from rapo.paper.studies.verdicts import DIFFERS, HOLDS, KINDS
+from rapo.paper.studies.section import Section, Store
+from rapo.paper.studies.verdicts import DIFFERS, HOLDS, KINDS, Claim
 
 CLAIM_TITLES = {"name": "", "statement": "claim"}
 """Headings of the table of claims where they are not the names of the fields."""

@@ -51,15 +51,22 @@ def ratios_of_means(frame: pd.DataFrame) -> dict[str, Bootstrap]:
     return found
 
 
-def with_interval(values: Any, digits: int = 2) -> str:
-    """Mean and 95% interval of graph means, as printed: `0.33 [0.30, 0.36]`."""
-    found = mean_interval(np.asarray(values, float))
-    if np.isnan(found.mean):
+def interval_text(middle: float, low: float, high: float, form: str = ".2f", unit: str = "") -> str:
+    """Format a number with its interval; without an interval the number alone, `-` without both.
+
+    >>> interval_text(3.1, 2.0, 4.2, "+.1f", "%"), interval_text(0.5, float("nan"), float("nan"))
+    ('+3.1% [+2.0, +4.2]', '0.50')
+    """
+    if np.isnan(middle):
         return "-"
-    text = f"{found.mean:.{digits}f}"
-    if np.isnan(found.low):
-        return text
-    return f"{text} [{found.low:.{digits}f}, {found.high:.{digits}f}]"
+    ends = "" if np.isnan(low) else f" [{low:{form}}, {high:{form}}]"
+    return f"{middle:{form}}{unit}{ends}"
+
+
+def with_interval(values: Any, digits: int = 2) -> str:
+    """Format the mean of graph means with its 95% interval, such as `0.33 [0.30, 0.36]`."""
+    interval = mean_interval(np.asarray(values, float))
+    return interval_text(interval.mean, interval.low, interval.high, f".{digits}f")
 
 
 def mean_of(values: Any) -> float:

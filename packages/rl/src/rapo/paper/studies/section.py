@@ -11,26 +11,8 @@ import pandas as pd
 from rapo.html import page
 from rapo.paper.piece_reader import Piece, read_piece
 from rapo.paper.presets import Preset
+from rapo.paper.studies.verdicts import Claim
 from rapo.paper.tasks import Evaluate
-
-
-@dataclass(frozen=True)
-class Claim:
-    """One statement or number of the paper beside ours."""
-
-    name: str
-    """Where it is: R1, Table 1, ..."""
-    statement: str
-    paper: str
-    """The paper's number or words."""
-    ours: str
-    """Ours, with an interval."""
-    verdict: str
-    """`holds` or `differs`, by the rules of `verdicts`."""
-    why: str
-    """One line."""
-    kind: str
-    """`predicted`, `calibrated` or `by construction`."""
 
 
 @dataclass(frozen=True)

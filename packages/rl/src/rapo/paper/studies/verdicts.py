@@ -1,38 +1,83 @@
-"""When a claim holds: one set of rules for all studies, the same to either side.
+"""Claims of the paper beside our numbers, and the rules that say when a claim holds.
 
-Fixed before the results they judge. An undefined number never holds.
+All studies share these rules. They are the same to either side of the paper's number, they were
+fixed before the results that they judge, and an undefined number never holds.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
 
 from rapo.paper.paper import TABLE1
+from rapo.rsd.statistics import mean_interval
 
 HOLDS, DIFFERS = "holds", "differs"
 PREDICTED, CALIBRATED, CONSTRUCTED = "predicted", "calibrated", "by construction"
 KINDS = (PREDICTED, CALIBRATED, CONSTRUCTED)
-"""Nothing aimed at it; the calibration did, on other graphs; a theorem or the way it is made gives
-it. Of a claim with several parts, the kind that says least."""
+"""Kinds of claims: nothing was fitted to a predicted number; the calibration aimed at a calibrated
+one, on other graphs; a theorem or the way of measuring gives one that holds by construction. A
+claim with several parts has the kind that proves least."""
 
 STDS = 2.0
-"""Stds of the paper that a number printed with one may be away."""
+"""How many of the paper's stds a number that is printed with a std may be away."""
 FIFTH = 0.2
 """Share that a number without a std may be away if Table 1 lacks its metric: about the relative std
 of RAPO's ratios there (.24, .19, .19)."""
 CORRELATION = 0.1
-"""What a correlation may be away. It is bounded, so a share of it would pass too much: 0.7 instead
-of 0.87 explains half of the variance instead of three quarters."""
+"""How far a correlation may be away. A correlation is bounded, so a share of it would pass too
+much: 0.7 instead of 0.87 explains half of the variance instead of three quarters."""
 FULL = 0.15
 """A ratio of Replay to Exposure within this of 1 is full replay."""
 EQUAL = 0.01
-"""Share of a return by which something as good as something else may fall short."""
+"""Share of a return by which a policy that is as good as another one may fall short."""
 _SLACK = 1e-9
-"""For numbers that lie on a limit but for the last bit."""
+"""Allowance for numbers that lie on a limit but for the last bit."""
+
+
+@dataclass(frozen=True)
+class Claim:
+    """One statement or number of the paper beside ours."""
+
+    name: str
+    """Where the paper says it: R1, Table 1, ..."""
+    statement: str
+    paper: str
+    """The paper's number or words."""
+    ours: str
+    """Our number, with an interval."""
+    verdict: str
+    """`holds` or `differs`."""
+    why: str
+    """The reason in one line."""
+    kind: str
+    """One of `KINDS`."""
+
+
+def judge(
+    name: str,
+    statement: str,
+    paper: str,
+    ours: str,
+    holds: bool,
+    kind: str,
+    why: str,
+    otherwise: str | None = None,
+) -> Claim:
+    """State a claim with its verdict; `holds` comes from a rule of this module.
+
+    `why` is the reason of a claim that holds. It is also the reason of one that differs, unless
+    `otherwise` gives that reason.
+    """
+    reason = why if holds or otherwise is None else otherwise
+    return Claim(name, statement, paper, ours, verdict(holds), reason, kind)
 
 
 def verdict(holds: bool) -> str:
-    """The word for it."""
+    """`holds` or `differs`."""
     return HOLDS if holds else DIFFERS
 
 
@@ -42,7 +87,7 @@ def near(ours: float, paper: float, allowed: float) -> bool:
 
 
 def within_stds(ours: float, paper: float, std: float) -> bool:
-    """A number printed with a std: at most two of them away.
+    """Whether a number is at most two of the paper's stds away.
 
     >>> within_stds(0.49, 0.33, 0.08), within_stds(0.50, 0.33, 0.08), within_stds(0.16, 0.33, 0.08)
     (True, False, False)
@@ -51,7 +96,7 @@ def within_stds(ours: float, paper: float, std: float) -> bool:
 
 
 def side(ratio: float) -> str:
-    """`suppressed`, `full` or `amplified` replay, of a mean ratio of Replay to Exposure.
+    """Name a mean ratio of Replay to Exposure: `suppressed`, `full` or `amplified` replay.
 
     >>> side(0.78), side(1.02), side(1.3)
     ('suppressed', 'full', 'amplified')
@@ -67,10 +112,10 @@ def full_replay(ratios: Sequence[float]) -> bool:
 
 
 def cell(ours: float, method: str, metric: str) -> bool:
-    """A cell of Table 1: within two stds, and a ratio on the paper's side of full replay.
+    """Whether a cell of Table 1 is within two stds, and a ratio on the paper's side of full replay.
 
-    Without the second condition a Shield that replays in full would pass for the paper's that
-    suppresses, as two of its stds reach beyond 1.
+    Without the second condition a Shield that replays in full would pass for the paper's Shield,
+    which suppresses replay: two of its stds reach beyond 1.
     """
     paper, std = TABLE1[method][metric]
     return within_stds(ours, paper, std) and (
@@ -79,10 +124,10 @@ def cell(ours: float, method: str, metric: str) -> bool:
 
 
 def allowance(paper: float, metric: str = "") -> float:
-    """What a number printed without a std may be away.
+    """How far a number that is printed without a std may be away.
 
-    One std of the same metric in RAPO's row of Table 1; a fifth of the number if the table lacks
-    the metric.
+    It is one std of the same metric in RAPO's row of Table 1, and a fifth of the number if the
+    table lacks the metric.
 
     >>> allowance(0.38, "RAG"), allowance(16.9, "R_c")
     (0.08, 3.38)
@@ -91,7 +136,7 @@ def allowance(paper: float, metric: str = "") -> float:
 
 
 def bare(ours: float, paper: float, metric: str = "") -> bool:
-    """A number printed without a std.
+    """Whether a number is close enough to one that the paper prints without a std.
 
     >>> bare(0.46, 0.38, "RAG"), bare(0.51, 0.38, "RAG"), bare(0.29, 0.38, "RAG")
     (True, False, False)
@@ -100,7 +145,7 @@ def bare(ours: float, paper: float, metric: str = "") -> bool:
 
 
 def in_range(ours: float, ends: tuple[float, float], digits: int = 2) -> bool:
-    """A printed range: ours, rounded to the digits of its ends, lies in it.
+    """Whether our number, rounded to the digits of the range's ends, lies in the paper's range.
 
     >>> in_range(0.834, (0.67, 0.83)), in_range(0.836, (0.67, 0.83)), in_range(0.66, (0.67, 0.83))
     (True, False, False)
@@ -109,12 +154,12 @@ def in_range(ours: float, ends: tuple[float, float], digits: int = 2) -> bool:
 
 
 def correlates(ours: float, paper: float) -> bool:
-    """A printed correlation."""
+    """Whether a correlation is close enough to the paper's."""
     return near(ours, paper, CORRELATION)
 
 
 def above(middle: float, low: float, floor: float = 0.0) -> bool:
-    """A direction: the lower end of the interval over graphs, of one graph the value itself.
+    """Whether a whole interval lies above a floor; without an interval its middle counts.
 
     >>> above(0.2, 0.1), above(0.2, -0.1), above(0.2, float("nan"))
     (True, False, True)
@@ -123,10 +168,16 @@ def above(middle: float, low: float, floor: float = 0.0) -> bool:
 
 
 def below(middle: float, high: float, ceiling: float = 0.0) -> bool:
-    """The other direction: the upper end of the interval."""
+    """Whether a whole interval lies below a ceiling; without an interval its middle counts."""
     return above(-middle, -high, -ceiling)
 
 
+def mean_above(values: npt.ArrayLike, floor: float = 0.0) -> bool:
+    """Whether the 95% interval of the mean of `values`, one per graph, lies above a floor."""
+    interval = mean_interval(np.asarray(values, float))
+    return above(interval.mean, interval.low, floor)
+
+
 def as_good(gap: float, low: float) -> bool:
-    """Whether a relative difference of returns is surely no worse than -`EQUAL`."""
+    """Whether the interval of a relative difference of returns lies above -`EQUAL`."""
     return above(gap, low, -EQUAL)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pandas as pd
 
 from rapo.paper.studies.budgets import budgets
-from rapo.paper.studies.graph_means import with_interval
-from rapo.paper.studies.learning.claims import distance_text, learning_claims, percent
+from rapo.paper.studies.graph_means import interval_text, with_interval
+from rapo.paper.studies.learning.claims import learning_claims, percent
 from rapo.paper.studies.learning.figures import plane_figure
 from rapo.paper.studies.learning.mixtures import gains, place, unbound
 from rapo.paper.studies.learning.plan import BLIND, DEFORMED, GREEDY, RAPO, rows
@@ -51,7 +51,7 @@ def analyse(store: Store) -> Section:
                 "": who,
                 "over the best constant of each graph": percent(gained[who, "each"]),
                 f"over {best}, the best on average": percent(gained[who, "one"]),
-                "distance to the mixtures' frontier": distance_text(*places[who]),
+                "distance to the mixtures' frontier": interval_text(*places[who], "+.3f"),
             }
             for who in (RAPO, BLIND, GREEDY)
         ]

@@ -10,8 +10,11 @@ import pandas as pd
 
 from rapo.cascade.setting import EXPOSURE, PHASES, REPLAY
 from rapo.paper.studies.graph_means import with_interval
-from rapo.paper.studies.mechanism.activity import activity_claims
-from rapo.paper.studies.mechanism.claims import compounding_claim, method_claims
+from rapo.paper.studies.mechanism.claims import (
+    activity_claims,
+    compounding_claim,
+    method_claims,
+)
 from rapo.paper.studies.mechanism.correlation import (
     correlation_claims,
     correlations,

@@ -12,9 +12,9 @@ import numpy as np
 import pandas as pd
 
 from rapo.paper.paper import ODDS_RAG_CORRELATION
+from rapo.paper.studies.graph_means import interval_text
 from rapo.paper.studies.mechanism.measures import RAPO, TWIN, Frames
-from rapo.paper.studies.section import Claim
-from rapo.paper.studies.verdicts import CALIBRATED, correlates, verdict
+from rapo.paper.studies.verdicts import CALIBRATED, Claim, correlates, judge
 from rapo.rsd.statistics import by_unit, correlation
 
 METRICS = ("RAG", "AUC_R", "SM_R")
@@ -81,40 +81,41 @@ def correlations(frames: Frames, often: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def correlation_claims(found: pd.DataFrame) -> list[Claim]:
-    """The correlation of OddsRatio with RAG, at the levels that a run may mean."""
-    claims = []
-    table = {(row["metric"], row["level"]): row for row in found.to_dict("records")}
-    noise = table["RAG", "episodes"]["chance"]
-    most = float(np.sqrt(1 - noise))
-    why = {
-        "episodes": "RAG is a ratio of two single peaks"
-        + ("" if np.isnan(noise) else
-           f": {noise:.0%} of its variance is left at a fixed graph and stimulus, so what depends "
-           f"on these alone reaches {most:.2f} at most"),
-        STIMULI: f"chance averaged out; with AUC-R {table['AUC_R', STIMULI]['r']:.2f}, with SM-R "
-        f"{table['SM_R', STIMULI]['r']:.2f}: RAG looks at the peak of all nodes, OddsRatio at the "
+def correlation_claims(table: pd.DataFrame) -> list[Claim]:
+    """Judge the correlation of OddsRatio with RAG at each level that "a run" may mean."""
+    rows = {(row["metric"], row["level"]): row for row in table.to_dict("records")}
+    noise = rows["RAG", "episodes"]["chance"]
+    share = (
+        ""
+        if np.isnan(noise)
+        else f": {noise:.0%} of its variance is left at a fixed graph and stimulus, so what "
+        f"depends on these alone reaches {np.sqrt(1 - noise):.2f} at most"
+    )
+    reasons = {
+        "episodes": f"RAG is a ratio of two single peaks{share}",
+        STIMULI: f"chance averaged out; with AUC-R {rows['AUC_R', STIMULI]['r']:.2f}, with SM-R "
+        f"{rows['SM_R', STIMULI]['r']:.2f}: RAG looks at the peak of all nodes, OddsRatio at the "
         "mean over V_sens",
         "graph means": "graphs differ little in either, so few and close points",
         EVERYONE: "not within RAPO: it says that RAPO differs from the rest, and may be what the "
         "paper's runs are",
-    }  # fmt: skip
-    for level, words in why.items():
-        if ("RAG", level) not in table:
+    }
+    claims = []
+    for level, reason in reasons.items():
+        if ("RAG", level) not in rows:
             continue
-        row = table["RAG", level]
+        row = rows["RAG", level]
+        units = f"over {level}" if level == EVERYONE else f"within RAPO's runs, over {level}"
         claims.append(
-            Claim(
+            judge(
                 "Odds contraction",
-                f"OddsRatio correlates with RAG over {level}"
-                if level == EVERYONE
-                else f"OddsRatio correlates with RAG within RAPO's runs, over {level}",
+                f"OddsRatio correlates with RAG {units}",
                 f"{ODDS_RAG_CORRELATION:.2f}, p < 1e-5",
-                f"{row['r']:.2f} [{row['low']:.2f}, {row['high']:.2f}], p = {row['p']:.1e}, "
+                f"{interval_text(row['r'], row['low'], row['high'])}, p = {row['p']:.1e}, "
                 f"n = {row['n']:.0f}",
-                verdict(correlates(row["r"], ODDS_RAG_CORRELATION)),
-                words,
+                correlates(row["r"], ODDS_RAG_CORRELATION),
                 CALIBRATED,
+                reason,
             )
         )
     return claims

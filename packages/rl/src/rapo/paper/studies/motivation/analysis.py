@@ -10,8 +10,8 @@ import pandas as pd
 from rapo.cascade.setting import AGGRESSIVE, DECAY, EXPOSURE, REPLAY
 from rapo.paper.studies.motivation.figures import course_figure, curves
 from rapo.paper.studies.motivation.plan import CARRIED, EPISODES, FREE, KERNELS, RESET, Runs
-from rapo.paper.studies.section import Claim, Section, Store
-from rapo.paper.studies.verdicts import CALIBRATED, CONSTRUCTED, full_replay, side, verdict
+from rapo.paper.studies.section import Section, Store
+from rapo.paper.studies.verdicts import CALIBRATED, CONSTRUCTED, Claim, full_replay, judge, side
 from rapo.paper.throttle import UNTHROTTLED, Throttle, run_throttled
 
 
@@ -117,33 +117,33 @@ def _printed(summary: pd.DataFrame) -> pd.DataFrame:
 
 
 def _claims(summary: pd.DataFrame) -> list[Claim]:
-    of = {row["run"]: row for row in summary.to_dict("records")}
-    reset, carried = (of[f"P0, {name}"] for name in (RESET, CARRIED))
-    free, deformed = of[f"P0, {FREE}"], of[f"deformed, {CARRIED}"]
-    throttles = reset["late_exposure"] < 0.9 * free["late_exposure"]
+    rows = {row["run"]: row for row in summary.to_dict("records")}
+    free, reset, carried = (rows[f"P0, {name}"] for name in (FREE, RESET, CARRIED))
+    deformed = rows[f"deformed, {CARRIED}"]
+    throttled = reset["late_exposure"] / free["late_exposure"]
     back = full_replay([reset["peak_ratio"], carried["peak_ratio"]])
     return [
-        Claim(
+        judge(
             "Section 1",
             "Once a transient penalty has decayed, the same stimulus brings the same cascade",
             "replay under a stationary kernel",
             f"peak {reset['peak_ratio']:.2f} of Exposure's, {carried['peak_ratio']:.2f} with the "
             "penalty carried on",
-            verdict(throttles and back),
-            f"throttled in Exposure to {reset['late_exposure'] / free['late_exposure']:.0%} of the "
-            f"reach; {carried['forgotten']:.0%} of episodes forgot in the washout"
-            if throttles
-            else "the penalty does not throttle",
+            throttled < 0.9 and back,
             CONSTRUCTED,
+            f"throttled in Exposure to {throttled:.0%} of the reach; {carried['forgotten']:.0%} of "
+            "episodes forgot in the washout"
+            if throttled < 0.9
+            else "the penalty does not throttle",
         ),
-        Claim(
+        judge(
             "Section 1",
             "The same controller in front of a kernel with memory does not see it again",
             "suppressed",
             f"peak {deformed['peak_ratio']:.2f} of Exposure's",
-            verdict(side(deformed["peak_ratio"]) == "suppressed"),
+            side(deformed["peak_ratio"]) == "suppressed",
+            CALIBRATED,
             "scars outlast the penalty; the controller is aggressive for "
             f"{1 - deformed['throttled_replay']:.0%} of Replay",
-            CALIBRATED,
         ),
     ]

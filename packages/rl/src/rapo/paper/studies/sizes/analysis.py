@@ -11,10 +11,10 @@ import pandas as pd
 from rapo.paper.paper import SIZES_REDUCTION, SIZES_UTILITY
 from rapo.paper.presets import Preset
 from rapo.paper.studies.graph_means import FEW
-from rapo.paper.studies.section import Claim, Section, Store
+from rapo.paper.studies.section import Section, Store
 from rapo.paper.studies.sizes.figures import sizes_figure
 from rapo.paper.studies.sizes.plan import METHODS, as_many_regions, evaluations
-from rapo.paper.studies.verdicts import CALIBRATED, PREDICTED, full_replay, in_range, verdict
+from rapo.paper.studies.verdicts import CALIBRATED, PREDICTED, Claim, full_replay, in_range, judge
 from rapo.rsd.statistics import MeanInterval, by_unit, mean_interval
 
 COLUMNS = {
@@ -151,52 +151,40 @@ def _cell(interval: MeanInterval, name: str) -> str:
 
 
 def _claims(found: Rows) -> list[Claim]:
-    claims = [
-        _range_claim(
-            "Replay reduction over sizes", "reduction", SIZES_REDUCTION, found, CALIBRATED
-        ),
-        _range_claim("Task utility over sizes", "utility", SIZES_UTILITY, found, PREDICTED),
-    ]
     rag = {n: row["RAG_PM-ST"].mean for n, row in found.items()}
     far = max(rag, key=lambda n: np.nan_to_num(abs(rag[n] - 1), nan=np.inf))
-    full = full_replay(list(rag.values()))
-    claims.append(
-        Claim(
+    return [
+        _range_claim("Replay reduction", "reduction", SIZES_REDUCTION, found, CALIBRATED),
+        _range_claim("Task utility", "utility", SIZES_UTILITY, found, PREDICTED),
+        judge(
             "Sizes",
             "PM-ST replays in full at every size",
             "RAG ≈ 1.0 (250 nodes)",
             ", ".join(f"{n}: {value:.2f}" for n, value in rag.items()),
-            verdict(full),
-            "within 0.15 of 1 at every size" if full else f"{far} nodes are furthest from 1",
+            full_replay(list(rag.values())),
             PREDICTED,
-        )
-    )
-    return claims
+            "within 0.15 of 1 at every size",
+            f"{far} nodes are furthest from 1",
+        ),
+    ]
 
 
 def _range_claim(
-    statement: str,
-    name: str,
-    ends: tuple[float, float],
-    found: Rows,
-    kind: str,
+    subject: str, name: str, ends: tuple[float, float], found: Rows, kind: str
 ) -> Claim:
-    """Whether the mean of every size, in whole percent, lies in the paper's range."""
+    """Judge whether the mean of every size, in whole percent, lies in the paper's range."""
     means = {n: row[name].mean for n, row in found.items()}
-    out = {n: m for n, m in means.items() if not in_range(m, ends)}
+    out = [n for n, mean in means.items() if not in_range(mean, ends)]
     touching = [n for n in out if found[n][name].low <= ends[1] and found[n][name].high >= ends[0]]
-    why = "the mean of every size is in the range"
-    if out:
-        why = "out of the range: " + ", ".join(
-            f"{n} nodes" + (" (interval reaches it)" if n in touching else "") for n in out
-        )
-    return Claim(
+    return judge(
         "Sizes",
-        statement,
+        f"{subject} over sizes",
         _percent(ends),
         f"{_percent((min(means.values()), max(means.values())))}: "
         + ", ".join(f"{n}: {_cell(row[name], name)}" for n, row in found.items()),
-        verdict(not out),
-        why,
+        not out,
         kind,
+        "the mean of every size is in the range",
+        "out of the range: "
+        + ", ".join(f"{n} nodes{' (interval reaches it)' * (n in touching)}" for n in out),
     )

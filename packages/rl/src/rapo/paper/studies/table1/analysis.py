@@ -129,7 +129,7 @@ def analyse(store: Store) -> Section:
              "stroke: ratio of means) and the paper's mean ± std (hollow)",
              cells_figure(units, pooled, several)),
         ],
-        claims=[*table_claims(preset, units, pooled, twin, several), constants_claim(fixed)],
+        claims=[*table_claims(units, pooled, twin, several), constants_claim(fixed)],
         files={name: part for name, part in files.items() if len(part)},
     )  # fmt: skip
 

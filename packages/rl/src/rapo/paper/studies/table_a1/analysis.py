@@ -8,19 +8,20 @@ import pandas as pd
 
 from rapo.paper.paper import METRICS, SHIELD_UTILITY
 from rapo.paper.studies.budgets import budgets, printed_budgets
-from rapo.paper.studies.graph_means import TITLES, with_interval
-from rapo.paper.studies.section import Claim, Section, Store
+from rapo.paper.studies.graph_means import TITLES, mean_of, with_interval
+from rapo.paper.studies.section import Section, Store
 from rapo.paper.studies.table1.analysis import table
 from rapo.paper.studies.table1.claims import RATIOS
 from rapo.paper.studies.table_a1.plan import METHODS
 from rapo.paper.studies.verdicts import (
     CONSTRUCTED,
     PREDICTED,
+    Claim,
     allowance,
     bare,
     full_replay,
+    judge,
     side,
-    verdict,
 )
 from rapo.rsd.statistics import by_unit
 
@@ -72,46 +73,45 @@ def _of_means(frame: pd.DataFrame, name: str) -> str:
 
 def _claims(frame: pd.DataFrame, work: float) -> list[Claim]:
     means = {m: {k: by_unit(frame[frame["method"] == m], k) for k in METRICS} for m in METHODS}
-    static = {k: float(means["SS"][k].mean()) for k in RATIOS}
-    worst = max(static, key=lambda k: abs(static[k] - 1))
-    kept, gain = means["Shield"]["ReplayRet"], means["Shield"]["RAG"]
-    tolerance = allowance(SHIELD_UTILITY, "ReplayRet")
+    ratios = {k: mean_of(means["SS"][k]) for k in RATIOS}
+    worst = max(ratios, key=lambda k: abs(ratios[k] - 1))
+    kept, rag = means["Shield"]["ReplayRet"], means["Shield"]["RAG"]
     return [
-        Claim(
+        judge(
             "R1",
             "SS replays like the other stationary baselines",
             "similar to DR, RAG ≈ 1",
             with_interval(means["SS"]["RAG"]),
-            verdict(full_replay(list(static.values()))),
-            f"Theorem 1; furthest from 1 is {TITLES[worst]} {static[worst]:.2f}",
+            full_replay(list(ratios.values())),
             CONSTRUCTED,
+            f"Theorem 1; furthest from 1 is {TITLES[worst]} {ratios[worst]:.2f}",
         ),
-        Claim(
+        judge(
             "R5",
             "The fixed-threshold Shield keeps little utility",
             f"{SHIELD_UTILITY:.2f} of GE's return",
             with_interval(kept),
-            verdict(bare(float(kept.mean()), SHIELD_UTILITY, "ReplayRet")),
-            "the paper gives no threshold; ours is half of the aggressive policy's mass. One of "
-            f"RAPO's stds, {tolerance:.2f}, is allowed",
+            bare(mean_of(kept), SHIELD_UTILITY, "ReplayRet"),
             PREDICTED,
+            "the paper gives no threshold; ours is half of the aggressive policy's mass. One of "
+            f"RAPO's stds, {allowance(SHIELD_UTILITY, 'ReplayRet'):.2f}, is allowed",
         ),
-        Claim(
+        judge(
             "R5",
             "The Shield suppresses replay somewhat",
             "moderate suppression",
-            f"RAG {with_interval(gain)}",
-            verdict(side(float(gain.mean())) == "suppressed"),
-            "a shield that looks at the present state alone is memoryless under P0: Theorem 1",
+            f"RAG {with_interval(rag)}",
+            side(mean_of(rag)) == "suppressed",
             CONSTRUCTED,
+            "a shield that looks at the present state alone is memoryless under P0: Theorem 1",
         ),
-        Claim(
+        judge(
             "R5",
             "The Shield needs online simulation",
             "substantial",
             f"{work:,.0f} simulated transitions per environment step, RAPO none",
-            verdict(work > 100),
-            "16 rollouts x 100 steps x 3 actions",
+            work > 100,
             CONSTRUCTED,
+            "16 rollouts x 100 steps x 3 actions",
         ),
     ]
