@@ -33,10 +33,18 @@ def test_engagement_counts_outside_the_sensitive_set_only(stats):
 
 def test_observable_columns(stats):
     stats[REACH] = 5
-    x = observable(stats, np.array([0, 50, 500]), n=250, horizon=500)
+    clock = np.array([0, 50, 500])
+    x = observable(stats, clock, n=250, horizon=500, entrance=np.empty((3, 0), np.float32))
+    assert x.shape == (3, 5)
     assert np.allclose(x[:, 0], 0.02)
     assert np.allclose(x[:, 4], [0, 0.1, 1])
     assert x.dtype == np.float32
+
+
+def test_observable_ends_with_where_the_stimulus_enters(stats):
+    entrance = np.array([[0.1, 0.2], [0.3, 0.4], [0.5, 0.5]], np.float32)
+    x = observable(stats, np.array([0, 50, 500]), n=250, horizon=500, entrance=entrance)
+    assert np.array_equal(x[:, 5:], entrance)
 
 
 def test_report_marks_undefined_ratios(stats):

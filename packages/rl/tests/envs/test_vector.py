@@ -73,6 +73,24 @@ def test_schedule_resets_the_observable_at_replay_and_truncates_at_the_end(make,
         env.step(np.zeros(4, int))
 
 
+def test_x_shows_where_the_stimulus_enters_while_it_is_on(make, short):
+    env = make(setting=short.replace(show_stimulus=True), autoreset_mode="Disabled")
+    assert env.single_observation_space.shape == (7,)
+    exposure, decay, replay = short.horizons
+    x = rollout(env, exposure + decay + replay)[0]
+    graph, z = env.graph, env.stimulus - 1
+    entrance = np.stack(
+        [w @ graph.positions[k] for w, k in zip(graph.weights[z], graph.support[z], strict=True)]
+    )
+    for step in range(x.shape[0]):
+        washout = exposure <= step < exposure + decay
+        assert np.allclose(x[step, :, 5:], 0.5 if washout else entrance, atol=1e-6)
+    assert np.array_equal(x[:, :, :5], rollout(make(autoreset_mode="Disabled"), len(x) - 1)[0])
+    assert np.abs(entrance - 0.5).max() > 0.05
+    summary = make(setting=short.replace(show_stimulus=True), observe="xGH")
+    assert not summary.memory_mask[:7].any() and summary.memory_mask[7:].all()
+
+
 def test_next_step_autoreset_starts_the_next_episode(make, short):
     total = sum(short.horizons)
     env = make(autoreset_mode=AutoresetMode.NEXT_STEP)

@@ -13,28 +13,34 @@ from rapo.cascade.setting import Setting
 Float = npt.NDArray[np.floating[Any]]
 
 X_SIZE = 5
-"""Size of the observable `x`: |A|/|V|, centroid (2), spread, phase clock."""
+"""Size of the observable `x` without the stimulus: |A|/|V|, centroid (2), spread, phase clock."""
 X_START = np.array([0, 0.5, 0.5, 0, 0], np.float32)
-"""`x` at the start of Exposure and Replay: nobody active, clock at 0."""
+"""These five at the start of Exposure and Replay: nobody active, clock at 0."""
 
 
 def observable(
-    stats: npt.NDArray[np.float32], clock: npt.NDArray[np.int64], n: int, horizon: int
+    stats: npt.NDArray[np.float32],
+    clock: npt.NDArray[np.int64],
+    n: int,
+    horizon: int,
+    entrance: npt.NDArray[np.float32],
 ) -> npt.NDArray[np.float32]:
-    """`x` of every episode, (E, 5) float32.
+    """`x` of every episode, (E, 5) or (E, 7) float32.
 
     Args:
         stats: (len(STATS), E) of the last step.
         clock: (E,) step within the phase.
         n: number of nodes.
         horizon: steps of Exposure, the unit of the clock.
+        entrance: (E, 2) where the stimulus enters; (E, 0) leaves it out of `x`.
     """
-    x = np.empty((stats.shape[1], X_SIZE), np.float32)
+    x = np.empty((stats.shape[1], X_SIZE + entrance.shape[1]), np.float32)
     x[:, 0] = stats[row.REACH] / np.float32(n)
     x[:, 1] = stats[row.CENTROID_X]
     x[:, 2] = stats[row.CENTROID_Y]
     x[:, 3] = stats[row.SPREAD]
     x[:, 4] = clock / horizon
+    x[:, X_SIZE:] = entrance
     return x
 
 

@@ -142,16 +142,19 @@ class GraphDiffusionVectorEnv(EpisodesVectorEnv):
         }  # fmt: skip
         if self.engine.scope.kind != "off" and any(deform_phases):
             warn_if_idle(graph, self.engine.regions, self.engine.params, self.setting)
-        high = np.full(X_SIZE + self._fields(), np.inf, np.float32)
-        high[:4] = 1
+        size = X_SIZE + (2 if self.setting.show_stimulus else 0)
+        seeds = graph.positions[graph.support]
+        self._entrances = np.einsum("zk,zkd->zd", graph.weights, seeds).astype(np.float32)
+        high = np.full(size + self._fields(), np.inf, np.float32)
+        high[:4] = high[X_SIZE:size] = 1
         self.single_observation_space = gymnasium.spaces.Box(np.zeros_like(high), high)
         self.single_action_space = gymnasium.spaces.Discrete(3)
         self.observation_space = batch_space(self.single_observation_space, num_envs)
         self.action_space = batch_space(self.single_action_space, num_envs)
         self._served_at_most = self.engine.rates[:, AGGRESSIVE].sum(axis=1, dtype=np.float64)
         self._renderer: GraphRenderer | None = None
-        self._open(num_envs, schedule, autoreset_mode, X_SIZE)
-        self._x[:] = X_START
+        self._open(num_envs, schedule, autoreset_mode, size)
+        self._x[:, :X_SIZE], self._x[:, X_SIZE:] = X_START, CENTRE
 
     def __repr__(self) -> str:
         kind = f"{self.num_envs} x {self.graph.n:,} nodes, deformation {self.engine.scope}"
@@ -181,8 +184,9 @@ class GraphDiffusionVectorEnv(EpisodesVectorEnv):
         """(d,) entries of the observation that show the fields; None with `observe="x"`."""
         if self.observe == "x":
             return None
-        mask = np.ones(X_SIZE + self._fields(), np.bool_)
-        mask[:X_SIZE] = False
+        size = self._x.shape[1]
+        mask = np.ones(size + self._fields(), np.bool_)
+        mask[:size] = False
         return mask
 
     def describe(self) -> dict[str, Any]:
@@ -244,7 +248,9 @@ class GraphDiffusionVectorEnv(EpisodesVectorEnv):
             )
         stats = self.engine.run(action, steps).swapaxes(0, 1)
         last, clock = stats[:, -1], self.engine.clock
-        self._x = observable(last, clock, self.graph.n, self.setting.horizons[0])
+        self._x = observable(
+            last, clock, self.graph.n, self.setting.horizons[0], self._entrance_of(slice(None))
+        )
         most = self._served_at_most[self.engine.stimulus - 1]
         return reward_of(stats, most, self.setting), report_of(stats)
 
@@ -260,9 +266,11 @@ class GraphDiffusionVectorEnv(EpisodesVectorEnv):
     ) -> tuple[Obs, npt.NDArray[np.float64], Info]:
         stats = self.engine.step(actions)
         clock = self.engine.clock
-        x = observable(stats, clock, self.graph.n, self.setting.horizons[0])
+        x = observable(
+            stats, clock, self.graph.n, self.setting.horizons[0], self._entrance_of(slice(None))
+        )
         if self.schedule == "rsd":
-            x[(self.engine.phase == REPLAY) & (clock == 0)] = X_START
+            x[(self.engine.phase == REPLAY) & (clock == 0), :X_SIZE] = X_START
         reward = reward_of(stats, self._served_at_most[self.engine.stimulus - 1], self.setting)
         stats[:, pending] = 0
         return x, reward, report_of(stats)
@@ -271,7 +279,19 @@ class GraphDiffusionVectorEnv(EpisodesVectorEnv):
         if phase == DECAY:
             self._x[rows, 4] = 0
         else:
-            self._x[rows] = X_START
+            self._x[rows, :X_SIZE] = X_START
+        self._x[rows, X_SIZE:] = self._entrance_of(rows)
+
+    def _entrance_of(self, rows: npt.NDArray[np.int64] | slice) -> Obs:
+        """(rows, 2) centroid of the stimulus' seeds, the square's centre while nothing is injected.
+
+        (rows, 0) where the setting does not show the stimulus.
+        """
+        stimulus, phase = self.engine.stimulus[rows], self.engine.phase[rows]
+        if not self.setting.show_stimulus:
+            return np.empty((len(stimulus), 0), np.float32)
+        injecting = (phase != DECAY) & (stimulus > 0)
+        return np.where(injecting[:, None], self._entrances[stimulus - 1], CENTRE)
 
     def _observation(self) -> Obs:
         if self.observe == "x":
@@ -301,6 +321,8 @@ class GraphDiffusionVectorEnv(EpisodesVectorEnv):
         return {f"fit_{name}": np.full(self.num_envs, value) for name, value in outcome.items()}
 
 
+CENTRE = np.float32(0.5)
+"""Both coordinates of the middle of the unit square."""
 _KNOWN: dict[str, tuple[str | None, ...]] = {
     "observe": ("x", "xGH", "xsummary"),
     "schedule": ("rsd", "external"),
