@@ -82,6 +82,9 @@ class Setting:
     """Of split seeds: mean share inside V_sens, in [0, 1]."""
     inside_spread: float
     """Of split seeds: the share is uniform over stimuli within `inside_share` +- this, >= 0."""
+    ignition_runs: int
+    """Nominal runs under each action in which a stimulus must ignite V_sens, >= 0; one that fails
+    is drawn again when a graph is generated. 0 keeps every stimulus."""
     edge_cap: float
     """Largest probability of an edge, in (0, 1]: odds of 1 are infinite, no gate lowers them."""
     loaded_support: int
@@ -222,6 +225,7 @@ _RULES: dict[str, Rule] = {
     "loaded_support": _SEEDS,
     "loaded_share": PROBABILITY,
     "loaded_spread": NOT_NEGATIVE,
+    "ignition_runs": Rule("a whole number >= 0", lambda v: int(v) == v and v >= 0),
     "edge_cap": Rule("a probability in (0, 1]", lambda v: 0 < v <= 1),
     "spread": Rule(f"one of {', '.join(SPREADS)}", lambda v: v in SPREADS, number=False),
     "persistence": Rule("a probability in [0, 1)", lambda v: 0 <= v < 1, optional=True),
@@ -259,6 +263,7 @@ BEFORE: dict[str, Any] = {
     "loaded_share": 1.0,
     "loaded_spread": 0.0,
     "spread": "contact",
+    "ignition_runs": 0,
     "injection_cap": 1.0,
     "show_stimulus": False,
 }

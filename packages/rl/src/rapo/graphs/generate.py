@@ -13,6 +13,7 @@ from scipy.spatial import cKDTree
 from rapo.cascade.graph import Graph
 from rapo.cascade.setting import Setting
 from rapo.graphs.edge_weights import edge_weights, stimulus_shares
+from rapo.graphs.ignition import Stimuli, with_igniting_stimuli
 from rapo.graphs.landmarks import draw_sensitive, draw_stimuli
 from rapo.graphs.scale import scale_to_target, scaled
 from rapo_core.checks import UserError, whole_number
@@ -65,15 +66,12 @@ def _generate(nodes: int, seed: int, setting: Setting, scale: float | None) -> G
     sensitive = draw_sensitive(
         neighbours, positions, setting.sensitive_low, setting.sensitive_high, rng, setting.stretch
     )
-    support, weights = draw_stimuli(
-        neighbours,
-        positions,
-        sensitive,
-        _seeds(nodes, setting),
-        STIMULI,
-        rng,
-        stimulus_shares(setting),
-    )
+
+    def stimuli(count: int, rng: np.random.Generator) -> Stimuli:
+        seeds, shares = _seeds(nodes, setting), stimulus_shares(setting)
+        return draw_stimuli(neighbours, positions, sensitive, seeds, count, rng, shares)
+
+    support, weights = stimuli(STIMULI, rng)
     if setting.echo > 0:
         target = _turned_inwards(positions, sensitive, source, target, setting.echo, rng)
     prob = edge_weights(sensitive, source, target, setting) * prob
@@ -97,6 +95,9 @@ def _generate(nodes: int, seed: int, setting: Setting, scale: float | None) -> G
         graph = scaled(graph, factor * top, setting.edge_cap)
     else:
         graph = scale_to_target(graph, setting, seed=seed)
+    if setting.ignition_runs:
+        again = np.random.default_rng([seed, nodes, 1])  # leaves the draws above as they were
+        graph = with_igniting_stimuli(graph, setting, lambda n: stimuli(n, again), seed=seed)
     return graph.replace(meta={**graph.meta, "scale": graph.meta["scale"] / top})
 
 
