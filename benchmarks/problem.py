@@ -77,15 +77,15 @@ class Problem:
 def problem_of(engine: Cascade) -> Problem:
     """The problem that a started engine steps, with the stimuli its episodes have now."""
     graph = engine.graph
-    live = np.full(engine.region_count, len(engine.live), np.int32)
-    live[engine.live] = np.arange(len(engine.live))
+    live = np.full(engine.region_count, len(engine.harm_regions), np.int32)
+    live[engine.harm_regions] = np.arange(len(engine.harm_regions))
     z = engine.stimulus - 1
     return Problem(
         *graph.incoming,
         positions=graph.positions,
         sensitive=graph.sensitive,
         region=live[engine.regions],
-        regions=len(engine.live),
+        regions=len(engine.harm_regions),
         support=np.ascontiguousarray(graph.support[z].T),
         inject=np.ascontiguousarray(engine.rates[z].transpose(1, 2, 0)),
         persistence=engine.setting.persistence,

@@ -350,7 +350,7 @@ def test_topk_breaks_ties_by_index_and_ranks_each_row():
 
 
 def test_local_needs_to_be_told_where():
-    with pytest.raises(ValueError, match="a local scope needs `designated`"):
+    with pytest.raises(ValueError, match="a local scope needs `gated_regions`"):
         within_scope([0.5, 0.5], [0.5, 0.5], "local")
 
 

@@ -3,15 +3,15 @@
 import numpy as np
 import pytest
 
-from rapo.cascade.clock import enter_phases
 from rapo.cascade.lanes_kernel import RUN_LANES
+from rapo.cascade.phases import enter_phases
 from rapo.cascade.push_kernel import RUN_PUSH
 from rapo_core.fields import step_fields
 from rapo_core.jit import inlined, kernel
 from rapo_core.kernel_stamp import file_stamp, stamp_of
 from rapo_core.lanes import where
 
-CASCADE = {"rapo.cascade.draws", "rapo.cascade.stats", "rapo.cascade.clock"}
+CASCADE = {"rapo.cascade.draws", "rapo.cascade.stats", "rapo.cascade.phases"}
 CORE = {"rapo_core.bits", "rapo_core.bundle", "rapo_core.fields", "rapo_core.lanes"}
 
 
@@ -24,7 +24,7 @@ def modules_of(function):
     ("function", "modules"),
     [
         (step_fields, {"rapo_core.fields", "rapo_core.lanes"}),
-        (enter_phases, {"rapo.cascade.clock", "rapo.cascade.draws"}),
+        (enter_phases, {"rapo.cascade.phases", "rapo.cascade.draws"}),
         (RUN_PUSH["contact"], {"rapo.cascade.push_kernel", *CASCADE, *CORE}),
         (RUN_LANES["contact"], {"rapo.cascade.lanes_kernel", *CASCADE, *CORE}),
     ],

@@ -154,7 +154,7 @@ class Scope:
     """Where the deformation applies; elsewhere psi is 1.
 
     `full` everywhere, `off` nowhere, `topk` on the k most probable destinations under `P0`,
-    `local` on a designated share of the regions that can be scarred.
+    `local` on a fixed share of the regions that can be scarred.
     """
 
     kind: str = "full"
@@ -195,17 +195,17 @@ class Scope:
             "whole number >= 1, the share is in (0, 1]"
         )
 
-    def designated(self, count: int) -> npt.NDArray[np.bool_]:
+    def gated_regions(self, count: int) -> npt.NDArray[np.bool_]:
         """(count,) which of the regions that can be scarred may be deformed: all, or a share.
 
-        >>> Scope("local", share=0.28).designated(25).sum()
+        >>> Scope("local", share=0.28).gated_regions(25).sum()
         np.int64(7)
         """
-        chosen = np.ones(count, np.bool_)
+        gated = np.ones(count, np.bool_)
         if self.kind == "local":
             order = np.random.default_rng(0).permutation(count)
-            chosen[order[int(np.ceil(self.share * count - 1e-9)) :]] = False  # 0.28 x 25 is 7
-        return chosen
+            gated[order[int(np.ceil(self.share * count - 1e-9)) :]] = False  # 0.28 x 25 is 7
+        return gated
 
     def __str__(self) -> str:
         return {"topk": f"topk:{self.k}", "local": f"local:{self.share}"}.get(self.kind, self.kind)
@@ -215,7 +215,7 @@ def within_scope(
     psi: npt.ArrayLike,
     p0: npt.ArrayLike,
     scope: Scope | str,
-    designated: npt.ArrayLike | None = None,
+    gated_regions: npt.ArrayLike | None = None,
 ) -> Array:
     """The conductance that a scope lets through: `psi` inside, 1 outside.
 
@@ -224,7 +224,7 @@ def within_scope(
         p0: nominal probability of each destination, (..., n); decides `topk`. Ties go to the
             destination with the smaller index.
         scope: where the deformation applies.
-        designated: bool (n,), the destinations of a `local` scope.
+        gated_regions: bool (n,), the destinations of a `local` scope.
     """
     scope = Scope.parse(scope)
     s, p = np.broadcast_arrays(_conductances(psi), np.asarray(p0))
@@ -233,12 +233,12 @@ def within_scope(
     if scope.kind == "off":
         return np.ones_like(s)
     if scope.kind == "local":
-        if designated is None:
-            raise UserError("a local scope needs `designated`, the destinations it covers")
-        inside = np.asarray(designated)
+        if gated_regions is None:
+            raise UserError("a local scope needs `gated_regions`, the destinations it covers")
+        inside = np.asarray(gated_regions)
         if inside.dtype != np.bool_ or inside.shape != s.shape[-1:]:
             raise UserError(
-                f"designated must be bool of shape {s.shape[-1:]}, got {inside.dtype} "
+                f"gated_regions must be bool of shape {s.shape[-1:]}, got {inside.dtype} "
                 f"{inside.shape}"
             )
         return np.where(inside, s, s.dtype.type(1))

@@ -34,13 +34,13 @@ def trajectory(engine, actions, keys=None, stimuli=None):
 
 
 def references(engine, dtype=np.float32):
-    designated = np.zeros(engine.region_count, bool)
-    designated[engine.live[engine.designated]] = True
+    gated_regions = np.zeros(engine.region_count, bool)
+    gated_regions[engine.harm_regions[engine.gated_regions]] = True
     out = []
     for key, z in zip(KEYS, STIMULI, strict=True):
         reference = ReferenceCascade(
-            engine.graph, engine.setting, engine.regions, engine.params, engine.scope, designated,
-            dtype,
+            engine.graph, engine.setting, engine.regions, engine.params, engine.scope,
+            gated_regions, dtype,
         )  # fmt: skip
         reference.start(int(key), z)
         out.append(reference)
@@ -365,9 +365,9 @@ def test_external_phases_never_move_by_themselves(small_graph, short):
 
 def test_misattributed_harm_scars_the_credited_regions(graph250):
     engine = Cascade(graph250, 4)
-    wrong = np.setdiff1d(np.arange(engine.region_count), engine.live)[0]
+    wrong = np.setdiff1d(np.arange(engine.region_count), engine.harm_regions)[0]
     credit = np.where(graph250.sensitive, wrong, engine.regions)
-    blamed = Cascade(graph250, 4, credit=credit)
+    blamed = Cascade(graph250, 4, harm_region_of=credit)
     blamed.start(np.arange(4, dtype=np.uint64), [1, 2, 3, 4])
     blamed.run(np.zeros(4, int), 300)
     assert (blamed.H[:, wrong] > 0).all()
@@ -496,7 +496,7 @@ def test_bad_snapshot_values_change_nothing(small_graph, short):
     renamed = Cascade(
         small_graph, 3, setting=short, regions=engine.region_count - 1 - engine.regions
     )
-    assert len(renamed.live) == len(engine.live)  # the shapes alone would fit
+    assert len(renamed.harm_regions) == len(engine.harm_regions)  # the shapes alone would fit
     with pytest.raises(ValueError, match="other regions"):
         renamed.restore(before)
     engine.restore({name: value.tolist() for name, value in before.items()})  # as from JSON
@@ -516,7 +516,7 @@ def test_bad_snapshot_values_change_nothing(small_graph, short):
         ({"deformation": "topk:0"}, "deformation must be"),
         ({"deformation": "topk:4", "backend": "lanes"}, "runs on backend push only"),
         ({"regions": "cells"}, "cells"),
-        ({"credit": [1]}, "credit must name a region"),
+        ({"harm_region_of": [1]}, "harm_region_of must name a region"),
         ({"deform_phases": (True,)}, "three truth values"),
         ({"deform_phases": "off"}, "three truth values, got 'off'"),
         ({"deform_phases": ("off",) * 3}, "each of deform_phases must be True or False, got 'off'"),

@@ -31,10 +31,10 @@ def test_every_law_follows_the_reference(small_graph, short, spread, scope, back
         small_graph, 3, setting=setting, params=params, deformation=scope, backend=backend
     )
     engine.start(KEYS, STIMULI)
-    designated = np.zeros(engine.region_count, bool)
-    designated[engine.live[engine.designated]] = True
+    gated_regions = np.zeros(engine.region_count, bool)
+    gated_regions[engine.harm_regions[engine.gated_regions]] = True
     slow = [
-        ReferenceCascade(small_graph, setting, engine.regions, params, engine.scope, designated)
+        ReferenceCascade(small_graph, setting, engine.regions, params, engine.scope, gated_regions)
         for _ in KEYS
     ]
     for reference, key, z in zip(slow, KEYS, STIMULI, strict=True):

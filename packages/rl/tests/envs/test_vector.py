@@ -386,8 +386,8 @@ def test_event_odds_survive_large_cascades():
 def test_credit_moves_harm_to_other_regions(make):
     """All harm is credited to one region; observation and twins know it, the default does not."""
     plain = make(observe="xGH")
-    R, target = plain.engine.region_count, int(plain.engine.live[0])
-    env = make(observe="xGH", credit=np.full(plain.graph.n, target))
+    R, target = plain.engine.region_count, int(plain.engine.harm_regions[0])
+    env = make(observe="xGH", harm_region_of=np.full(plain.graph.n, target))
     twin = env.like(2)
     for each in (plain, env, twin):
         each.reset(seed=0)
@@ -396,9 +396,9 @@ def test_credit_moves_harm_to_other_regions(make):
         G = x[:, 5 : 5 + R]
         elsewhere = np.delete(G, target, axis=1)
         assert G.any() and elsewhere.any() == (each is plain)
-    assert env.options["credit"] is not None and plain.options["credit"] is None
-    with pytest.raises(ValueError, match="credit must name a region for each of 60 nodes"):
-        make(credit=[0, 1])
+    assert env.options["harm_region_of"] is not None and plain.options["harm_region_of"] is None
+    with pytest.raises(ValueError, match="harm_region_of must name a region for each of 60 nodes"):
+        make(harm_region_of=[0, 1])
 
 
 def test_bad_snapshots_change_nothing(make):

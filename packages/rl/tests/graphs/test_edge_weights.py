@@ -13,7 +13,7 @@ from scipy.sparse.csgraph import connected_components
 
 from rapo.cascade.engine import Cascade
 from rapo.cascade.graph import Graph
-from rapo.cascade.served import greedy, served_by_action
+from rapo.cascade.greedy_policy import greedy, served_by_action
 from rapo.cascade.setting import DECAY, READINGS, REPLAY, Setting
 from rapo.cascade.stats import REACH, SENSITIVE, SERVED, STATS
 from rapo.envs.task import reward_of

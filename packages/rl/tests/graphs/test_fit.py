@@ -181,7 +181,7 @@ def test_the_nominal_record_is_what_the_memory_of_a_stationary_run_sees(blocks):
     total = np.zeros_like(record)
     for _ in range(120):  # who is active before the step is affected by it
         active = engine.active
-        counts = np.stack([active[:, regions == r].sum(1) for r in engine.live], axis=1)
+        counts = np.stack([active[:, regions == r].sum(1) for r in engine.harm_regions], axis=1)
         harm = np.minimum(0.1 * counts.sum(1), 1)
         shares = counts / np.maximum(counts.sum(1, keepdims=True), 1)
         memory.step(harm=harm, weights=shares)

@@ -443,7 +443,7 @@ def test_misattributed_credit(small_graph, short):
         credit = misattributed(engine, share, 3)
         wrong = credit != engine.regions
         assert wrong.sum() == round(share * inside.sum()) and not wrong[~inside].any()
-        assert np.isin(credit[wrong], engine.live).all()
+        assert np.isin(credit[wrong], engine.harm_regions).all()
         assert (wrong | ~last).all()  # a larger share errs where a smaller one does
         last = wrong
     assert np.array_equal(credit, misattributed(engine, 1.0, 3))

@@ -157,5 +157,5 @@ def test_a_local_scope_rounds_its_share_of_the_regions_up(graph):
     regions = np.where(graph.sensitive, np.arange(graph.n) % 5, 5)
     regions = np.unique(regions, return_inverse=True)[1]
     engine = Cascade(graph, 1, regions=regions, deformation="local:0.5")
-    assert len(engine.live) == 5
-    assert engine.designated.sum() == 3
+    assert len(engine.harm_regions) == 5
+    assert engine.gated_regions.sum() == 3

@@ -1,4 +1,4 @@
-"""The two memory layouts of the engine, each with its kernel, behind one small interface."""
+"""Two memory layouts of the engine, each with its kernel, behind one small interface."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from rapo.cascade import lanes_kernel, push_kernel
-from rapo.cascade.clock import EPISODE_ROWS
-from rapo.cascade.kernel_arrays import SITE, law_of, sites_of
+from rapo.cascade.kernel_arrays import SITE_SIZE, constants_of, sites_of
 from rapo.cascade.lanes_kernel import RUN_LANES, SUMS
+from rapo.cascade.phases import EPISODE_ROWS
 from rapo.cascade.push_kernel import RUN_PUSH
 from rapo_core.bits import packed, unpacked, word_count
 from rapo_core.bundle import Bundle
@@ -23,13 +23,15 @@ if TYPE_CHECKING:
 
 Float = npt.NDArray[np.float32]
 _MEASURED = 16_000
+"""Largest graph, in nodes, on which the two backends were compared."""
 
 
 def choose_backend(name: str, engine: Cascade) -> str:
-    """`lanes` or `push`; `auto` takes the one that is expected to be faster.
+    """Return `lanes` or `push`; for `auto` the backend that is expected to be faster.
 
-    A block of lanes costs much the same for one episode as for 32, so it must hold enough of them:
-    the fewer the nodes, the more of what they touch they share (measured up to `_MEASURED` nodes).
+    A block of lanes costs nearly the same for one episode as for 32, so it pays only with enough
+    episodes. On a small graph the episodes of a block share most of the nodes that they reach, and
+    fewer episodes are enough. This was measured up to `_MEASURED` nodes.
     """
     if name not in ("auto", "lanes", "push"):
         raise UserError(f"backend must be auto, lanes or push, got {name!r}")
@@ -44,21 +46,21 @@ def choose_backend(name: str, engine: Cascade) -> str:
     return name
 
 
-def _live_index(engine: Cascade, region: npt.NDArray[np.int32]) -> npt.NDArray[np.int64]:
-    """Index into the live regions for each node's region, -1 for the others."""
+def _harm_index(engine: Cascade, region: npt.NDArray[np.int32]) -> npt.NDArray[np.int64]:
+    """Index of each node's region among the harm regions; -1 for all other regions."""
     index = np.full(engine.region_count, -1, np.int64)
-    index[engine.live] = np.arange(len(engine.live))
+    index[engine.harm_regions] = np.arange(len(engine.harm_regions))
     return index[region]
 
 
-def _turns(engine: Cascade, count: int) -> list[npt.NDArray[np.int64]]:
-    """The turn of each thread over `count` rows or blocks, see `clock`."""
+def _thread_states(engine: Cascade, count: int) -> list[npt.NDArray[np.int64]]:
+    """State of each thread, which runs a part of `count` rows or blocks; see `phases`."""
     bounds = [i * count // engine.threads for i in range(engine.threads + 1)]
     return [np.array([0, *pair, engine.episodes], np.int64) for pair in pairwise(bounds)]
 
 
 def _aligned(shape: tuple[int, ...], dtype: type) -> npt.NDArray[Any]:
-    """Zeros that start on a cache line: lanes that straddle two cost up to a fifth more."""
+    """Zeros that start on a cache line: lanes across two lines cost up to a fifth more."""
     size = int(np.prod(shape)) * np.dtype(dtype).itemsize
     raw = np.zeros(size + 64, np.uint8)
     start = -raw.ctypes.data % 64
@@ -66,7 +68,7 @@ def _aligned(shape: tuple[int, ...], dtype: type) -> npt.NDArray[Any]:
 
 
 class LanesBackend:
-    """Blocks of 32 episodes, element (i, lane) of every table at 32 i + lane."""
+    """Blocks of 32 episodes with element (i, lane) of every table at 32 i + lane."""
 
     name = "lanes"
 
@@ -77,39 +79,40 @@ class LanesBackend:
         self.rows = self.blocks * LANES
         self.episode = np.zeros((EPISODE_ROWS, self.rows), np.int64)
         self.keys = np.zeros((2, self.rows), np.uint64)
-        live, delay = len(engine.live), engine.setting.delay
-        nodes, regions = word_count(graph.n), word_count(live)
+        harm_regions, delay = len(engine.harm_regions), engine.setting.delay
+        nodes, regions = word_count(graph.n), word_count(harm_regions)
         self._active = np.zeros((self.blocks, graph.n), np.uint32)
-        self._now = np.zeros((self.blocks, nodes), np.uint64)
-        self._spent = np.zeros((self.blocks, graph.n), np.uint32)
+        self._active_nodes = np.zeros((self.blocks, nodes), np.uint64)
+        self._spent_lanes = np.zeros((self.blocks, graph.n), np.uint32)
         self._run = RUN_LANES[engine.setting.spread]
         self._m = _aligned((self.blocks, 2 * graph.n * LANES), np.float32)
         self._m[...] = 1
-        self._holders = np.zeros((self.blocks, graph.n), np.uint32)
-        self._laid = np.zeros((self.blocks, nodes), np.uint64)
-        self._fields = _aligned((2, self.blocks, live * LANES), np.float32)
-        self._ring = _aligned((self.blocks, delay * live * LANES), np.float32)
-        self._awake = np.zeros((self.blocks, regions), np.uint64)
-        self._stirred = np.zeros((self.blocks, delay * regions), np.uint64)
-        self.turns = _turns(engine, self.blocks)
+        self._injecting_lanes = np.zeros((self.blocks, graph.n), np.uint32)
+        self._injected_nodes = np.zeros((self.blocks, nodes), np.uint64)
+        self._fields = _aligned((2, self.blocks, harm_regions * LANES), np.float32)
+        self._ring = _aligned((self.blocks, delay * harm_regions * LANES), np.float32)
+        self._nonzero_regions = np.zeros((self.blocks, regions), np.uint64)
+        self._hit_regions = np.zeros((self.blocks, delay * regions), np.uint64)
+        self.thread_states = _thread_states(engine, self.blocks)
         fixed = (
             graph.indptr, graph.indices, graph.prob,
-            sites_of(graph), _live_index(engine, engine.regions), graph.sensitive,
-            packed(graph.sensitive), _live_index(engine, engine.credit),
-            packed(engine.designated), law_of(engine.params, engine.setting.persistence),
+            sites_of(graph), _harm_index(engine, engine.regions), graph.sensitive,
+            packed(graph.sensitive), _harm_index(engine, engine.harm_region_of),
+            packed(engine.gated_regions), constants_of(engine.params, engine.setting.persistence),
             graph.support.astype(np.int64),
             np.ascontiguousarray(np.float32(1) - engine.rates), schedule,
         )  # fmt: skip
         state = (
-            self._active, self._now, self._spent, self._m, self._holders, self._laid,
-            self._fields, self._ring, self._awake, self._stirred,
-            _aligned((self.blocks, (SITE + SUMS + 1 + live) * LANES), np.float32),
+            self._active, self._active_nodes, self._spent_lanes, self._m,
+            self._injecting_lanes, self._injected_nodes,
+            self._fields, self._ring, self._nonzero_regions, self._hit_regions,
+            _aligned((self.blocks, (SITE_SIZE + SUMS + 1 + harm_regions) * LANES), np.float32),
             _aligned((self.blocks, 2 * LANES), np.uint32),
             np.zeros((self.blocks, nodes + regions), np.uint64),
         )  # fmt: skip
         self._bundles = [
-            Bundle(lanes_kernel.KINDS, (*fixed, self.episode, self.keys, turn, *state))
-            for turn in self.turns
+            Bundle(lanes_kernel.KINDS, (*fixed, self.episode, self.keys, thread_state, *state))
+            for thread_state in self.thread_states
         ]
 
     def run(self, part: int, actions: npt.NDArray[np.int64], trace: Float) -> Any:
@@ -117,12 +120,12 @@ class LanesBackend:
         return self._run(self._bundles[part].table, actions, trace)
 
     def clear_active(self, rows: npt.NDArray[np.int64]) -> None:
-        """Empty the active set of some episodes, and forget who was active."""
+        """Empty the active set of some episodes, and forget which nodes were active."""
         kept = np.ones((self.rows, 1), np.bool_)
         kept[rows] = False
         self._active &= self._lane_bits(kept)
-        self._spent &= self._lane_bits(kept)
-        self._now[...] = packed(self._active > 0)
+        self._spent_lanes &= self._lane_bits(kept)
+        self._active_nodes[...] = packed(self._active > 0)
 
     def write_active(self, rows: npt.NDArray[np.int64], active: npt.NDArray[np.bool_]) -> None:
         """Set the active sets of some episodes, (rows, n) bool."""
@@ -130,7 +133,7 @@ class LanesBackend:
         whole = np.zeros((self.rows, self.engine.graph.n), np.bool_)
         whole[rows] = active
         self._active |= self._lane_bits(whole)
-        self._now[...] = packed(self._active > 0)
+        self._active_nodes[...] = packed(self._active > 0)
 
     def clear_memory(self, rows: npt.NDArray[np.int64]) -> None:
         """Forget fields and delay buffer of some episodes."""
@@ -139,15 +142,15 @@ class LanesBackend:
         forgotten = np.zeros(self.engine.episodes, np.bool_)
         forgotten[rows] = True
         if forgotten.all():  # else the sets may hold more than they need to
-            self._awake[...] = self._stirred[...] = 0
+            self._nonzero_regions[...] = self._hit_regions[...] = 0
 
     def read_active(self) -> npt.NDArray[np.bool_]:
-        """(E, n)."""
+        """(E, n) active sets."""
         return self._nodes(self._active)
 
     def read_spent(self) -> npt.NDArray[np.bool_]:
-        """(E, n)."""
-        return self._nodes(self._spent)
+        """(E, n) nodes that were active in this phase and try no neighbours any more."""
+        return self._nodes(self._spent_lanes)
 
     def _nodes(self, table: npt.NDArray[np.uint32]) -> npt.NDArray[np.bool_]:
         """(E, n) from a bit per lane, (B, n)."""
@@ -157,30 +160,30 @@ class LanesBackend:
         return nodes
 
     def read_field(self, which: int) -> Float:
-        """(E, R_live) of G (0) or H (1)."""
+        """(E, R) of G (0) or H (1)."""
         field: Float = self._by_episode(self._fields[which])
         return field
 
     def read_ring(self) -> Float:
-        """(D, E, R_live) in ring order."""
-        live = len(self.engine.live)
+        """(D, E, R) affected nodes, in the order of the ring."""
+        harm_regions = len(self.engine.harm_regions)
         flat = self._by_episode(self._ring)
-        return np.ascontiguousarray(flat.reshape(len(flat), -1, live).transpose(1, 0, 2))
+        return np.ascontiguousarray(flat.reshape(len(flat), -1, harm_regions).transpose(1, 0, 2))
 
     def write(self, active: Any, spent: Any, G: Any, H: Any, ring: Any) -> None:
-        """Take over a state; the injection is laid out anew at the next step."""
+        """Take over a state; the next step writes the injection again."""
         self.write_active(np.arange(self.engine.episodes), active)
         whole = np.zeros((self.rows, self.engine.graph.n), np.bool_)
         whole[: self.engine.episodes] = spent
-        self._spent[...] = self._lane_bits(whole)
+        self._spent_lanes[...] = self._lane_bits(whole)
         self._put(self._fields[0], G)
         self._put(self._fields[1], H)
         self._put(self._ring, ring.transpose(1, 0, 2).reshape(self.engine.episodes, -1))
-        self._awake[...] = packed(self._any_lane(self._fields[0] + self._fields[1]))
-        used = self._any_lane(self._ring).reshape(self.blocks, -1, len(self.engine.live))
-        self._stirred[...] = packed(used).reshape(self.blocks, -1)
+        self._nonzero_regions[...] = packed(self._any_lane(self._fields[0] + self._fields[1]))
+        used = self._any_lane(self._ring).reshape(self.blocks, -1, len(self.engine.harm_regions))
+        self._hit_regions[...] = packed(used).reshape(self.blocks, -1)
         self._m[...] = 1
-        self._holders[...] = self._laid[...] = 0
+        self._injecting_lanes[...] = self._injected_nodes[...] = 0
 
     def _lane_bits(self, table: npt.NDArray[np.bool_]) -> npt.NDArray[np.uint32]:
         """(B, size) with a bit per lane, of truth values (rows, size)."""
@@ -188,7 +191,7 @@ class LanesBackend:
         return np.packbits(lanes, axis=-1, bitorder="little").view(np.uint32)[..., 0]
 
     def _any_lane(self, table: Float) -> npt.NDArray[np.bool_]:
-        """Whether any of the 32 lanes of each element is not 0."""
+        """Whether an element is not 0 in any of the 32 lanes."""
         return np.asarray(table.reshape(len(table), -1, LANES).any(axis=-1))
 
     def _by_episode(self, table: Any) -> Any:
@@ -202,7 +205,7 @@ class LanesBackend:
 
 
 class PushBackend:
-    """One row per episode, active sets as bitmaps."""
+    """One row per episode, with active sets as bitmaps."""
 
     name = "push"
 
@@ -212,43 +215,33 @@ class PushBackend:
         self.rows = engine.episodes
         self.episode = np.zeros((EPISODE_ROWS, self.rows), np.int64)
         self.keys = np.zeros((2, self.rows), np.uint64)
-        live, delay = len(engine.live), engine.setting.delay
-        nodes, regions = word_count(graph.n), word_count(live)
+        harm_regions, delay = len(engine.harm_regions), engine.setting.delay
+        nodes, regions = word_count(graph.n), word_count(harm_regions)
         self._active = np.zeros((self.rows, nodes), np.uint64)
-        self._spent = np.zeros((self.rows, nodes), np.uint64)
+        self._spent_nodes = np.zeros((self.rows, nodes), np.uint64)
         self._run = RUN_PUSH[engine.setting.spread]
         self._fields = np.zeros((2, self.rows, regions * 64), np.float32)
-        self._ring = np.zeros((self.rows, delay * live), np.float32)
-        self._awake = np.zeros((self.rows, regions), np.uint64)
-        self._stirred = np.zeros((self.rows, delay * regions), np.uint64)
-        self.turns = _turns(engine, self.rows)
+        self._ring = np.zeros((self.rows, delay * harm_regions), np.float32)
+        self._nonzero_regions = np.zeros((self.rows, regions), np.uint64)
+        self._hit_regions = np.zeros((self.rows, delay * regions), np.uint64)
+        self.thread_states = _thread_states(engine, self.rows)
         fixed = (
             graph.indptr, graph.indices, graph.prob,
-            sites_of(graph), _live_index(engine, engine.regions), graph.sensitive,
-            packed(graph.sensitive), _live_index(engine, engine.credit),
-            packed(engine.designated), law_of(engine.params, engine.setting.persistence),
+            sites_of(graph), _harm_index(engine, engine.regions), graph.sensitive,
+            packed(graph.sensitive), _harm_index(engine, engine.harm_region_of),
+            packed(engine.gated_regions), constants_of(engine.params, engine.setting.persistence),
             graph.support, np.ascontiguousarray(np.float32(1) - engine.rates), schedule,
         )  # fmt: skip
-        state = (
-            self._active,
-            self._spent,
-            self._fields,
-            self._ring,
-            self._awake,
-            self._stirred,
-        )
-        self._bundles = [
-            Bundle(
-                push_kernel.KINDS,
-                (
-                    *fixed, self.episode, self.keys, turn, *state, np.zeros(nodes, np.uint64),
-                    np.ones(graph.n, np.float32), np.ones(regions * 64, np.float32),
-                ),
-            )
-            for turn in self.turns
-        ]  # fmt: skip
-        ranked = engine.scope.k > 0
-        self._ranks = [np.zeros(graph.n, np.float32) if ranked else None for _ in self.turns]
+        fields = (self._fields, self._ring, self._nonzero_regions, self._hit_regions)
+        state = (self._active, self._spent_nodes, *fields)
+        self._bundles = []
+        for thread_state in self.thread_states:
+            reached_nodes = np.zeros(nodes, np.uint64)
+            m, psi = np.ones(graph.n, np.float32), np.ones(regions * 64, np.float32)
+            arrays = (*fixed, self.episode, self.keys, thread_state, *state, reached_nodes, m, psi)
+            self._bundles.append(Bundle(push_kernel.KINDS, arrays))
+        threads, ranked = len(self.thread_states), engine.scope.k > 0
+        self._ranks = [np.zeros(graph.n, np.float32) if ranked else None for _ in range(threads)]
 
     def run(self, part: int, actions: npt.NDArray[np.int64], trace: Float) -> Any:
         """Run the episodes of one thread; -1 or the index of an action that is unknown."""
@@ -256,43 +249,45 @@ class PushBackend:
         return self._run(table, actions, trace, k, self._ranks[part])
 
     def clear_active(self, rows: npt.NDArray[np.int64]) -> None:
-        """Empty the active set of some episodes, and forget who was active."""
-        self._active[rows] = self._spent[rows] = 0
+        """Empty the active set of some episodes, and forget which nodes were active."""
+        self._active[rows] = self._spent_nodes[rows] = 0
 
     def write_active(self, rows: npt.NDArray[np.int64], active: npt.NDArray[np.bool_]) -> None:
         """Set the active sets of some episodes, (rows, n) bool."""
         self._active[rows] = packed(active)
-        self._spent[rows] = 0
+        self._spent_nodes[rows] = 0
 
     def clear_memory(self, rows: npt.NDArray[np.int64]) -> None:
         """Forget fields and delay buffer of some episodes."""
         self._fields[:, rows] = 0
         self._ring[rows] = 0
-        self._awake[rows] = self._stirred[rows] = 0
+        self._nonzero_regions[rows] = self._hit_regions[rows] = 0
 
     def read_active(self) -> npt.NDArray[np.bool_]:
-        """(E, n)."""
+        """(E, n) active sets."""
         return unpacked(self._active, self.engine.graph.n)
 
     def read_spent(self) -> npt.NDArray[np.bool_]:
-        """(E, n)."""
-        return unpacked(self._spent, self.engine.graph.n)
+        """(E, n) nodes that were active in this phase and try no neighbours any more."""
+        return unpacked(self._spent_nodes, self.engine.graph.n)
 
     def read_field(self, which: int) -> Float:
-        """(E, R_live) of G (0) or H (1)."""
-        return np.array(self._fields[which, :, : len(self.engine.live)])
+        """(E, R) of G (0) or H (1)."""
+        return np.array(self._fields[which, :, : len(self.engine.harm_regions)])
 
     def read_ring(self) -> Float:
-        """(D, E, R_live) in ring order."""
-        live = len(self.engine.live)
-        return np.ascontiguousarray(self._ring.reshape(self.rows, -1, live).transpose(1, 0, 2))
+        """(D, E, R) affected nodes, in the order of the ring."""
+        harm_regions = len(self.engine.harm_regions)
+        return np.ascontiguousarray(
+            self._ring.reshape(self.rows, -1, harm_regions).transpose(1, 0, 2)
+        )
 
     def write(self, active: Any, spent: Any, G: Any, H: Any, ring: Any) -> None:
         """Take over a state."""
         self._active[...] = packed(active)
-        self._spent[...] = packed(spent)
+        self._spent_nodes[...] = packed(spent)
         self._fields[:, :, : G.shape[1]] = G, H
         by_episode = ring.transpose(1, 0, 2)
         self._ring[...] = by_episode.reshape(self.rows, -1)
-        self._awake[...] = packed((G != 0) | (H != 0))
-        self._stirred[...] = packed(by_episode != 0).reshape(self.rows, -1)
+        self._nonzero_regions[...] = packed((G != 0) | (H != 0))
+        self._hit_regions[...] = packed(by_episode != 0).reshape(self.rows, -1)

@@ -86,14 +86,14 @@ def states_of(active: npt.ArrayLike, count: int, nodes: int) -> npt.NDArray[np.b
     return given
 
 
-def credit_of(credit: npt.ArrayLike, nodes: int, regions: int) -> npt.NDArray[np.int32]:
-    """(nodes,) region that each node's harm is credited to."""
-    array = np.asarray(credit)
+def harm_region_of(ids: npt.ArrayLike, nodes: int, regions: int) -> npt.NDArray[np.int32]:
+    """(nodes,) region that receives the harm of each node."""
+    array = np.asarray(ids)
     if array.shape != (nodes,) or array.dtype.kind not in "iu":
-        raise UserError(f"credit must name a region for each of {nodes} nodes")
+        raise UserError(f"harm_region_of must name a region for each of {nodes} nodes")
     if array.min() < 0 or array.max() >= regions:
         raise UserError(
-            f"credit must name regions 0..{regions - 1}, got {array.min()}..{array.max()}"
+            f"harm_region_of must name regions 0..{regions - 1}, got {array.min()}..{array.max()}"
         )
     return array.astype(np.int32)
 

@@ -13,7 +13,9 @@ import numpy.typing as npt
 
 from rapo.cascade import checks
 from rapo.cascade.backends import LanesBackend, PushBackend, choose_backend
-from rapo.cascade.clock import (
+from rapo.cascade.graph import Graph
+from rapo.cascade.injection import injection_rates
+from rapo.cascade.phases import (
     CLOCK,
     ENTRIES,
     EPISODE_KEY,
@@ -24,12 +26,11 @@ from rapo.cascade.clock import (
     SLOT,
     STIMULUS,
     TAGS,
+    PhasedEpisodes,
+    Whole,
     enter_phases,
     schedule_of,
 )
-from rapo.cascade.graph import Graph
-from rapo.cascade.injection import injection_rates
-from rapo.cascade.phased import PhasedEpisodes
 from rapo.cascade.regions import RegionSpec, make_regions
 from rapo.cascade.setting import DECAY, EXPOSURE, REPLAY, Setting
 from rapo.cascade.stats import COUNT, STATS
@@ -46,20 +47,20 @@ _WHOLE, _SINGLE = np.dtype(np.int64), np.dtype(np.float32)
 class Cascade(PhasedEpisodes):
     """The engine: active sets, fields, delayed harm and schedule of `episodes` episodes.
 
-    A trajectory depends on its key, stimulus and actions alone: not on the number of episodes, the
-    threads or the backend.
+    A trajectory depends on its key, stimulus and actions alone. The number of episodes, the threads
+    and the backend change nothing.
 
     Args:
         graph: the network.
         episodes: how many run side by side, >= 1.
-        setting: open choices of the platform; default `Setting.default()`.
+        setting: choices that the paper leaves open; default `Setting.default()`.
         params: constants of the fields; default those of the setting.
         regions: spec, (n,) array or callable, see `make_regions`; default `setting.regions`.
         deformation: `full`, `off`, `topk:<k>`, `local[:<share>]` or a `Scope`.
         deform_phases: in which of exposure, decay, replay the kernel is deformed.
         coupled: whether Replay reuses the draws of Exposure.
-        scheduled: whether phases follow `setting.horizons`; else the caller moves them on.
-        credit: (n,) region to which the harm of a sensitive node is credited; default its own.
+        scheduled: whether phases follow `setting.horizons`; otherwise the caller begins them.
+        harm_region_of: (n,) region that receives the harm of a sensitive node; default its own.
         backend: `lanes`, `push` or `auto`.
         threads: threads over the episodes, >= 1.
     """
@@ -76,15 +77,15 @@ class Cascade(PhasedEpisodes):
         deform_phases: tuple[bool, bool, bool] = (True, True, True),
         coupled: bool = False,
         scheduled: bool = True,
-        credit: npt.ArrayLike | None = None,
+        harm_region_of: npt.ArrayLike | None = None,
         backend: str = "auto",
         threads: int = 1,
     ) -> None:
         self.graph = checks.need_kind("graph", graph, Graph)
         self.episodes = whole_number("episodes", episodes, 1)
         self.threads = whole_number("threads", threads, 1)
-        chosen = Setting.default() if setting is None else setting
-        self.setting = checks.need_kind("setting", chosen, Setting)
+        setting = Setting.default() if setting is None else setting
+        self.setting = checks.need_kind("setting", setting, Setting)
         self.params = checks.params_of(self.setting.params if params is None else params)
         self.scope = Scope.parse(deformation)
         self.regions = make_regions(
@@ -94,12 +95,13 @@ class Cascade(PhasedEpisodes):
         )
         self.region_count = int(self.regions.max()) + 1
         self.rates = injection_rates(graph, self.setting)
-        self.credit = self.regions
-        if credit is not None:
-            self.credit = checks.credit_of(credit, graph.n, self.region_count)
-        self.live = np.unique(self.credit[graph.sensitive])
-        """(R_live,) regions that can ever carry harm; the fields of all others stay 0."""
-        self.designated = self.scope.designated(len(self.live))
+        self.harm_region_of = self.regions
+        if harm_region_of is not None:
+            self.harm_region_of = checks.harm_region_of(harm_region_of, graph.n, self.region_count)
+        self.harm_regions = np.unique(self.harm_region_of[graph.sensitive])
+        """(R,) regions that can ever carry harm; the fields of all other regions stay 0."""
+        self.gated_regions = self.scope.gated_regions(len(self.harm_regions))
+        """(R,) which of the harm regions may be deformed."""
         phases = checks.phases_of(deform_phases)
         self._schedule = schedule_of(
             self.setting.horizons if truth("scheduled", scheduled) else None,
@@ -160,15 +162,15 @@ class Cascade(PhasedEpisodes):
     @property
     def G(self) -> npt.NDArray[np.float32]:
         """(E, regions) harm trace."""
-        return self._spread(self._backend.read_field(0))
+        return self._all_regions(self._backend.read_field(0))
 
     @property
     def H(self) -> npt.NDArray[np.float32]:
         """(E, regions) scar."""
-        return self._spread(self._backend.read_field(1))
+        return self._all_regions(self._backend.read_field(1))
 
     def place(self, active: npt.ArrayLike, episodes: npt.ArrayLike | None = None) -> None:
-        """Put started episodes into given observable states; clock, draws and memory stay.
+        """Put started episodes into the observable states `active`; clock, draws and memory stay.
 
         Args:
             active: bool, a row of n nodes for each placed episode.
@@ -192,9 +194,9 @@ class Cascade(PhasedEpisodes):
             actions: (E,) in {0 aggressive, 1 moderate, 2 conservative}.
 
         Returns:
-            (len(STATS), E) what the step did, rows named by `STATS`.
+            (len(STATS), E) statistics of the step, rows named by `STATS`.
         """
-        if not (  # the way of an agent, 100 ns of which are a fiftieth of a step of 64 episodes
+        if not (  # the form that agents pass: 100 ns are a fiftieth of a step of 64 episodes
             type(actions) is np.ndarray
             and actions.dtype is _WHOLE
             and actions.shape == self._shape
@@ -206,20 +208,20 @@ class Cascade(PhasedEpisodes):
         return trace if self._unpadded else trace[:, : self.episodes]
 
     def run(self, actions: npt.ArrayLike, steps: int) -> npt.NDArray[np.float32]:
-        """`steps` steps in one call; (steps, len(STATS), E).
+        """Run `steps` steps in one call; return (steps, len(STATS), E) statistics.
 
         Args:
-            actions: (E,) for all of the steps, or (steps, E).
-            steps: how many, >= 1.
+            actions: (E,) for all steps, or (steps, E).
+            steps: number of steps, >= 1.
         """
         steps = whole_number("steps", steps, 1)
-        chosen = checks.actions_of(actions, self.episodes, self._shape, (steps, self.episodes))
+        checked = checks.actions_of(actions, self.episodes, self._shape, (steps, self.episodes))
         trace = np.empty((steps, *self._room), _SINGLE)
-        self._run(chosen.reshape(-1), trace.reshape(-1, self._room[1]))
+        self._run(checked.reshape(-1), trace.reshape(-1, self._room[1]))
         return trace[:, :, : self.episodes]
 
     def _run(self, actions: npt.NDArray[np.int64], trace: npt.NDArray[np.float32]) -> None:
-        """Fill the trace, (steps * len(STATS), rows), or say which action is unknown."""
+        """Fill the trace, (steps * len(STATS), rows); an unknown action is an error."""
         backend = self._backend
         if self.threads == 1:
             bad = backend.run(0, actions, trace)
@@ -233,9 +235,9 @@ class Cascade(PhasedEpisodes):
             )
 
     def snapshot(self) -> dict[str, npt.NDArray[Any]]:
-        """Everything that evolves, as plain arrays that any backend can restore.
+        """Return everything that evolves, as plain arrays that any backend can restore.
 
-        `affected` is (D, E, R_live), the oldest entry of the delay buffer first.
+        `affected` is (D, E, R) over the harm regions, the oldest entry of the delay buffer first.
         """
         ring = self._backend.read_ring()
         return {
@@ -243,7 +245,7 @@ class Cascade(PhasedEpisodes):
             "spent": self.spent,
             "G": self._backend.read_field(0),
             "H": self._backend.read_field(1),
-            "affected": np.roll(ring, -self._backend.turns[0][SLOT], axis=0),
+            "affected": np.roll(ring, -self._backend.thread_states[0][SLOT], axis=0),
             "clock": self.clock,
             "phase": self.phase,
             "stimulus": self.stimulus,
@@ -257,12 +259,12 @@ class Cascade(PhasedEpisodes):
         arrays = checked_state(state, self.snapshot())
         if str(arrays["layout"]) != self._layout:
             raise UserError(
-                "the snapshot is of another graph, other regions or other credit; restore it into "
-                "an engine built alike"
+                "the snapshot is of another graph, other regions or harm regions; restore "
+                "it into an engine built alike"
             )
         checks.check_values(arrays, self.graph.stimuli, "G", "H", "affected")
-        for turn in self._backend.turns:
-            turn[SLOT] = 0
+        for thread_state in self._backend.thread_states:
+            thread_state[SLOT] = 0
         self._backend.write(*(arrays[name] for name in ("active", "spent", "G", "H", "affected")))
         rows = slice(0, self.episodes)
         self._episode[CLOCK, rows] = arrays["clock"]
@@ -273,25 +275,25 @@ class Cascade(PhasedEpisodes):
         self._keys[:, rows] = arrays["keys"]
 
     def close(self) -> None:
-        """End the threads; the next step starts new ones."""
+        """End the threads; the next step starts new threads."""
         if self._pool is not None:
             self._pool.shutdown()
             self._pool = None
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_pool": None}  # threads cannot be copied
+        return {**self.__dict__, "_pool": None}  # a pool of threads cannot be copied
 
     @cached_property
     def _layout(self) -> str:
-        """Digest of what the state's rows and columns stand for."""
+        """Digest of graph and regions, which give the rows and columns of a state their meaning."""
         digest = hashlib.sha256(self.graph.hash.encode())
         digest.update(self.regions.astype("<i4").tobytes())
-        digest.update(self.credit.astype("<i4").tobytes())
+        digest.update(self.harm_region_of.astype("<i4").tobytes())
         digest.update(self.setting.spread.encode())
         return digest.hexdigest()[:16]
 
     def _begin_episodes(
-        self, rows: checks.Whole, keys: npt.ArrayLike, stimuli: checks.Whole, keep_memory: bool
+        self, rows: Whole, keys: npt.ArrayLike, stimuli: Whole, keep_memory: bool
     ) -> None:
         k = checks.keys_of(keys, len(rows))
         self._episode[ENTRIES:, rows] = 0
@@ -300,7 +302,7 @@ class Cascade(PhasedEpisodes):
             self._backend.clear_memory(rows)
         self._begin_phase(rows, EXPOSURE, stimuli)
 
-    def _begin_phase(self, rows: checks.Whole, phase: int, stimuli: checks.Whole | None) -> None:
+    def _begin_phase(self, rows: Whole, phase: int, stimuli: Whole | None) -> None:
         if stimuli is not None:
             self._episode[STIMULUS, rows] = stimuli
         enter_phases(self._episode, self._keys, self._schedule, rows, phase)
@@ -311,7 +313,7 @@ class Cascade(PhasedEpisodes):
         """(count,) 1-based stimuli from one or one per episode; an unknown one is an error."""
         return checks.stimuli_of(stimuli, count, self.graph.stimuli)
 
-    def _spread(self, field: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
+    def _all_regions(self, field: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
         whole = np.zeros((self.episodes, self.region_count), np.float32)
-        whole[:, self.live] = field
+        whole[:, self.harm_regions] = field
         return whole

@@ -1,10 +1,12 @@
-"""The cascade step for 32 episodes side by side, pushing over the out-edges of active nodes.
+"""The cascade step for blocks of 32 episodes, pushing over the out-edges of active nodes.
 
-For many episodes on one graph: a node that any of the 32 can activate costs a few vector operations
-for all of them, every other node nothing. It agrees with `push_kernel`, the other one, bit by bit.
+This kernel serves many episodes on one graph. A node that any of the 32 episodes can activate costs
+a few vector operations for all of them, and every other node costs nothing. The results are those
+of `push_kernel`, bit by bit.
 
-Arrays of a block are flat: element (i, lane) of a table is at `32 i + lane`. Sets are bits of
-words, see `rapo_core.bits`; one of nodes or regions holds those that count in any of the 32 lanes.
+An episode of a block is a lane. Arrays of a block are flat: element (i, lane) of a table is at
+`32 i + lane`. A set is a row of 64-bit words with a bit per member, see `rapo_core.bits`; a set of
+nodes or regions holds every one that counts in any of the 32 lanes.
 """
 
 from __future__ import annotations
@@ -14,9 +16,30 @@ from typing import Any
 import numpy as np
 from numba import types
 
-from rapo.cascade import kernel_arrays as of
-from rapo.cascade import stats as row
-from rapo.cascade.clock import (
+from rapo.cascade import stats
+from rapo.cascade.draws import draw, words_of
+from rapo.cascade.kernel_arrays import (
+    ALPHA,
+    CASCADE,
+    CONTACT,
+    DELTA,
+    ETA,
+    KEPT,
+    OUTBREAK,
+    PER_NODE,
+    PERSISTENCE,
+    PSI_MIN,
+    SITE_REACH,
+    SITE_SENSITIVE,
+    SITE_SIZE,
+    SITE_SQUARES,
+    SITE_X,
+    SITE_Y,
+    TAU,
+    W_G,
+    W_H,
+)
+from rapo.cascade.phases import (
     CLOCK,
     END,
     EPISODES,
@@ -30,7 +53,6 @@ from rapo.cascade.clock import (
     first_unknown,
     injection_code,
 )
-from rapo.cascade.draws import draw, words_of
 from rapo.cascade.setting import DECAY
 from rapo.cascade.stats import centroid_and_spread
 from rapo_core.bits import BIT, NONE, lowest_bit, mark, marked, unmark
@@ -41,54 +63,59 @@ from rapo_core.lanes import LANES, add_eight, bits_of, fused, load, ones_of, sto
 
 _ZERO, _ONE = np.float32(0), np.float32(1)
 _LANE, _NO_LANE = np.uint32(1), np.uint32(0)
-_NOMINAL, _DEFORMED, _STAY, _PARTITION, _SERVED = range(of.SENSITIVE + 1, 10)
+_NOMINAL, _DEFORMED, _STAY, _PARTITION, _SERVED = range(SITE_SENSITIVE + 1, 10)
 SUMS = 10
-"""Rows of the sums of a step: those of the sites of active nodes first."""
+"""Rows of the sums of a step; the first five are sums over the sites of active nodes."""
 
-_FLOATS, _WORDS, _LONGS = types.float32, types.uint32, types.int64
+_FLOATS, _LANE_BITS, _LONGS = types.float32, types.uint32, types.int64
 KINDS = kinds_of(
     types.int32[::1], types.int32[::1], _FLOATS[::1], _FLOATS[::1], _LONGS[::1],
     types.boolean[::1], types.uint64[::1], _LONGS[::1], types.uint64[::1], _FLOATS[::1],
     _LONGS[:, ::1], _FLOATS[:, :, ::1],
     _LONGS[:, ::1], _LONGS[:, ::1], types.uint64[:, ::1], _LONGS[::1],
-    _WORDS[:, ::1], types.uint64[:, ::1], _WORDS[:, ::1], _FLOATS[:, ::1],
-    _WORDS[:, ::1], types.uint64[:, ::1],
+    _LANE_BITS[:, ::1], types.uint64[:, ::1], _LANE_BITS[:, ::1], _FLOATS[:, ::1],
+    _LANE_BITS[:, ::1], types.uint64[:, ::1],
     _FLOATS[:, :, ::1], _FLOATS[:, ::1], types.uint64[:, ::1], types.uint64[:, ::1],
-    _FLOATS[:, ::1], _WORDS[:, ::1], types.uint64[:, ::1],
+    _FLOATS[:, ::1], _LANE_BITS[:, ::1], types.uint64[:, ::1],
 )  # fmt: skip
-"""The arrays of the kernel: those of `positions`, and then of B blocks:
+"""The arrays of the kernel: those of `kernel_arrays`, and then of B blocks:
 
-- active: (B, n) a bit per lane, 0 where `now`, (B, words) the set of active nodes, lacks a node.
-- spent: (B, n) a bit per lane: was active in this phase and tries no neighbours any more.
-- m: (B, 2 * n * 32) first 1 - b, 1 where a lane injects nothing; then room for 1 - q.
-- holders: (B, n) the lanes that inject there, a bit each.
-- laid: (B, words) the nodes where any does, a set.
+- active_lanes: (B, n) the lanes in which a node is active, a bit each.
+- active_nodes: (B, node words) the nodes that are active in any lane, a set.
+- spent_lanes: (B, n) the lanes in which a node was active in this phase and tries no neighbours any
+  more, a bit each.
+- m: (B, 2 * n * 32) first 1 - b, which is 1 where a lane injects nothing; then room for 1 - q.
+- injecting_lanes: (B, n) the lanes that inject into a node, a bit each.
+- injected_nodes: (B, node words) the nodes that any lane injects into, a set.
 - fields: (2, B, R * 32) G and H.
-- ring: (B, D * R * 32) affected counts of the last D steps.
-- awake: (B, region words) a set that holds every region whose fields are not 0.
-- stirred: (B, D * region words) for each slot of the ring the same about its rows.
-- scratch: (B, ...) numbers, the totals 0 between steps; (B, 64) words; (B, ...) sets.
+- ring: (B, D * R * 32) affected nodes of each region in the last D steps.
+- nonzero_regions: (B, region words) a set with every region whose G or H is above 0 in some lane.
+- hit_regions: (B, D * region words) a set for each slot of the ring, with every region that had
+  affected nodes when the slot was written.
+- sums: (B, ...) numbers of one step; the totals of the sites are 0 between steps.
+- draw_keys: (B, 64) the two words per lane that all draws of a step share.
+- scratch_sets: (B, node words + region words) sets of one step.
 """
 
 
 @inlined
-def _lay_injection(code: int, before: int, lane: int, seeds: Any, m: Any, holders: Any,
-                   laid: Any) -> None:  # fmt: skip
-    """Rewrite one lane's `1 - b` after its stimulus, action or phase changed."""
+def _set_injection(code: int, before: int, lane: int, seeds: Any, m: Any, injected: Any) -> None:
+    """Rewrite `1 - b` of one lane after its stimulus, action or phase changed."""
     nodes, miss = seeds
+    injecting_lanes, injected_nodes = injected
     own = _LANE << np.uint32(lane)
     z, z_before = (code + 2) // 3, (before + 2) // 3  # stimuli, 0 for none
     if z != z_before:
         if z_before > 0:
             for v in nodes[z_before - 1]:
                 m[v * LANES + lane] = _ONE
-                holders[v] &= ~own
-                if holders[v] == _NO_LANE:
-                    unmark(laid, v)
+                injecting_lanes[v] &= ~own
+                if injecting_lanes[v] == _NO_LANE:
+                    unmark(injected_nodes, v)
         if z > 0:
             for v in nodes[z - 1]:
-                holders[v] |= own
-                mark(laid, v)
+                injecting_lanes[v] |= own
+                mark(injected_nodes, v)
     if z > 0:
         to, values = nodes[z - 1], miss[z - 1, code - 1 - 3 * (z - 1)]
         for j in range(to.size):  # an unsigned index has no sign to be tested
@@ -96,33 +123,73 @@ def _lay_injection(code: int, before: int, lane: int, seeds: Any, m: Any, holder
 
 
 @inlined
-def _remember(now: Any, active: Any, G: Any, H: Any, awake: Any, ring: Any, stirred: Any,
-              slot: int, inside: Any, credit_of: Any, law: Any, trace: Any, top: int,
-              first: int) -> None:  # fmt: skip
-    """Delayed harm: apply who was affected `D` steps ago, store who is now, report the sums.
+def _update_injections(
+    episode: Any, first: int, episodes: int, actions: Any, start: int, seeds: Any, m: Any,
+    injected: Any,
+) -> None:  # fmt: skip
+    """Rewrite `1 - b` of the lanes whose injection is not that of the last step.
 
-    A region that is not awake has G = H = 0 in all lanes; one that is not stirred has no affected
-    nodes in this slot of the ring, and its row there is 0.
+    The block's first episode is `first`; the actions of the present step begin at `start`.
     """
-    keep, alpha, per_node = law[of.KEPT], law[of.ALPHA], law[of.PER_NODE]
-    delta, eta, tau = law[of.DELTA], law[of.ETA], law[of.TAU]
-    live = G.size // LANES
-    base, start = slot * live * LANES, slot * awake.size
+    changed = NONE  # a set: no processor predicts which agents change their action
+    for lane in range(LANES):
+        e = first + lane
+        code = injection_code(episode, e, actions[start + min(e, episodes - 1)])
+        changed |= np.uint64(code != episode[INJECTING, e]) << np.uint64(lane)
+    while changed != NONE:
+        lane = lowest_bit(changed)
+        changed &= changed - BIT
+        e = first + lane
+        code = injection_code(episode, e, actions[start + min(e, episodes - 1)])
+        _set_injection(code, episode[INJECTING, e], lane, seeds, m, injected)
+        episode[INJECTING, e] = code
+
+
+@inlined
+def _set_conductance(regions: Any, fields: Any, weights: Any, gated: Any, psi: Any) -> None:
+    """Compute psi of some regions, which is 1 in lanes whose phase is not deformed."""
+    G, H = fields
+    w_G, w_H, psi_min = weights
+    for w in range(regions.size):
+        rest = regions[w]
+        while rest != NONE:
+            at = ((w << 6) + lowest_bit(rest)) * LANES
+            rest &= rest - BIT
+            value = psi_of(load(G, at), load(H, at), w_G, w_H, psi_min)
+            store(psi, at, where(gated > _ZERO, value, _ONE))
+
+
+@inlined
+def _update_memory(
+    active: Any, memory: Any, slot: int, harmed: Any, constants: Any, output: Any
+) -> None:
+    """Apply the harm of `D` steps ago to G and H, store who is affected now, report the sums.
+
+    A region outside `nonzero_regions` has G = H = 0 in all lanes. A region outside the slot's
+    `hit_regions` has no affected nodes in this slot of the ring, and its row there is 0.
+    """
+    active_nodes, active_lanes, _ = active
+    G, H, nonzero_regions, ring, hit_regions = memory
+    inside, harm_region_of = harmed
+    trace, top, first = output
+    retained, alpha, per_node = constants[KEPT], constants[ALPHA], constants[PER_NODE]
+    delta, eta, tau = constants[DELTA], constants[ETA], constants[TAU]
+    base, start = slot * G.size, slot * nonzero_regions.size
     zero = ones_of(_NO_LANE)
     k = zero
-    for w in range(awake.size):
-        rest = stirred[start + w]
+    for w in range(nonzero_regions.size):
+        rest = hit_regions[start + w]
         while rest != NONE:
             k = k + load(ring, base + ((w << 6) + lowest_bit(rest)) * LANES)
             rest &= rest - BIT
     harm = harm_of(k, per_node)
     gain = alpha * harm
     traces, gains, scars = zero, zero, zero
-    for w in range(awake.size):
-        arriving = stirred[start + w]
-        stirred[start + w] = NONE
-        awake[w] |= arriving
-        rest = awake[w]
+    for w in range(nonzero_regions.size):
+        arriving = hit_regions[start + w]
+        hit_regions[start + w] = NONE
+        nonzero_regions[w] |= arriving
+        rest = nonzero_regions[w]
         while rest != NONE:
             r = (w << 6) + lowest_bit(rest)
             at = r * LANES
@@ -134,107 +201,115 @@ def _remember(now: Any, active: Any, G: Any, H: Any, awake: Any, ring: Any, stir
                 store(ring, base + at, zero)
             rest &= rest - BIT
             store(H, at, grown)
-            store(G, at, next_trace(g, inflow, keep))
+            store(G, at, next_trace(g, inflow, retained))
             traces, gains, scars = traces + g, gains + (grown - h), scars + grown
-    for w in range(now.size):
-        rest = now[w] & inside[w]
+    for w in range(active_nodes.size):
+        rest = active_nodes[w] & inside[w]
         while rest != NONE:
             v = (w << 6) + lowest_bit(rest)
             rest &= rest - BIT
-            r = credit_of[v]
+            r = harm_region_of[v]
             at = base + r * LANES
-            store(ring, at, load(ring, at) + ones_of(active[v]))
-            stirred[start + (r >> 6)] |= BIT << np.uint64(r & 63)
-    store(trace[top + row.HARM], first, harm)
-    store(trace[top + row.TRACE], first, traces)
-    store(trace[top + row.SCAR_GAIN], first, gains)
-    store(trace[top + row.SCAR], first, scars)
+            store(ring, at, load(ring, at) + ones_of(active_lanes[v]))
+            hit_regions[start + (r >> 6)] |= BIT << np.uint64(r & 63)
+    store(trace[top + stats.HARM], first, harm)
+    store(trace[top + stats.TRACE], first, traces)
+    store(trace[top + stats.SCAR_GAIN], first, gains)
+    store(trace[top + stats.SCAR], first, scars)
 
 
 @inlined
-def _gather(now: Any, active: Any, spent: Any, pushed: Any, m: Any, edges: Any, s: Any,
-            spread: int) -> None:  # fmt: skip
-    """Collect `m_v = 1 - q_v` of every node that active ones can activate.
+def _gather(active: Any, reached_nodes: Any, m: Any, edges: Any, s: Any, spread: int) -> None:
+    """Collect `m_v = 1 - q_v` of every node that active nodes can activate.
 
-    The first half of `m` holds 1 - b, the second the products, for nodes in `pushed`: a node's
-    first factor takes it from one to the other, without a branch that could not be predicted.
+    The first half of `m` holds 1 - b, the second half the products of the nodes in `reached_nodes`.
+    The first factor of a node is read from the one half and written to the other: this saves a
+    branch that no processor could predict.
     """
+    active_nodes, active_lanes, spent_lanes = active
     ptr, target, prob = edges
     half = m.size >> 1
-    for w in range(now.size):
-        pushed[w] = now[w] if spread != of.CONTACT or s > _ZERO else NONE
-        rest = pushed[w]
+    for w in range(active_nodes.size):
+        reached_nodes[w] = active_nodes[w] if spread != CONTACT or s > _ZERO else NONE
+        rest = reached_nodes[w]
         while rest != NONE:
             v = (w << 6) + lowest_bit(rest)
             rest &= rest - BIT
             at = v * LANES
-            rests = load(m, at)
-            if spread == of.CONTACT:
-                rests = rests * fused(-s, ones_of(active[v]), _ONE)
-            store(m, half + at, rests)
-    for w in range(now.size):
-        rest = now[w]
+            missed = load(m, at)
+            if spread == CONTACT:
+                missed = missed * fused(-s, ones_of(active_lanes[v]), _ONE)
+            store(m, half + at, missed)
+    for w in range(active_nodes.size):
+        rest = active_nodes[w]
         while rest != NONE:
             u = (w << 6) + lowest_bit(rest)
             rest &= rest - BIT
-            trying = active[u] & ~spent[u] if spread == of.CASCADE else active[u]
-            if spread == of.CASCADE and trying == _NO_LANE:
+            trying = active_lanes[u] & ~spent_lanes[u] if spread == CASCADE else active_lanes[u]
+            if spread == CASCADE and trying == _NO_LANE:
                 continue
             lanes = ones_of(trying)
             for e in range(ptr[u], ptr[u + 1]):
                 v = np.int64(target[e])
                 at = v * LANES
-                have = load(m, at + half * marked(pushed, v))
+                have = load(m, at + half * marked(reached_nodes, v))
                 store(m, half + at, have * fused(-prob[e], lanes, _ONE))
-                mark(pushed, v)
+                mark(reached_nodes, v)
 
 
 @inlined
-def _sample(now: Any, active: Any, spent: Any, pushed: Any, laid: Any, m: Any, nodes: Any,
-            bent: Any, psi: Any, words: Any, totals: Any, sums: Any, s: Any,
-            spread: int) -> None:  # fmt: skip
+def _sample(
+    active: Any, reached_nodes: Any, injected_nodes: Any, m: Any, nodes: Any, gate: Any,
+    draw_keys: Any, output: Any, s: Any, spread: int,
+) -> None:  # fmt: skip
     """Sample A_{t+1} in place of A_t and add up the sums of the step."""
+    active_nodes, active_lanes, spent_lanes = active
     site, region, sensitive = nodes
-    k0, k1 = load(words, 0), load(words, LANES)
+    deformed_regions, psi = gate
+    totals, sums = output
+    for i in range(_NOMINAL, SUMS):
+        start = _ONE if i in (_STAY, _PARTITION) else _ZERO
+        store(sums, i * LANES, ones_of(_NO_LANE) + start)
+    k0, k1 = load(draw_keys, 0), load(draw_keys, LANES)
     half = m.size >> 1
-    for w in range(now.size):
-        injected = laid[w]
-        rest = now[w] & ~(pushed[w] | injected)
+    for w in range(active_nodes.size):
+        injected = injected_nodes[w]
+        rest = active_nodes[w] & ~(reached_nodes[w] | injected)
         while rest != NONE:
-            active[(w << 6) + lowest_bit(rest)] = _NO_LANE
+            active_lanes[(w << 6) + lowest_bit(rest)] = _NO_LANE
             rest &= rest - BIT
-        rest = pushed[w] | injected
+        rest = reached_nodes[w] | injected
         some = NONE
         while rest != NONE:
             v = (w << 6) + lowest_bit(rest)
             own = rest & (~rest + BIT)
             rest ^= own
             at = v * LANES
-            missed = load(m, at + half * marked(pushed, v))
-            was = active[v]
-            closed = _NO_LANE if spread == of.CONTACT else was | spent[v]
+            missed = load(m, at + half * marked(reached_nodes, v))
+            was = active_lanes[v]
+            closed = _NO_LANE if spread == CONTACT else was | spent_lanes[v]
             if closed != _NO_LANE:
                 missed = where(ones_of(closed) > _ZERO, _ONE, missed)
-                if spread == of.OUTBREAK:
+                if spread == OUTBREAK:
                     missed = where(ones_of(was) > _ZERO, _ONE - s, missed)
             q = _ONE - missed
             draws = draw(k0, k1, v)
             r = region[v]
-            deformed = r >= 0 and marked(bent, r) != 0
+            deformed = r >= 0 and marked(deformed_regions, r) != 0
             if deformed:
                 passed = q * load(psi, r * LANES)
                 born = bits_of(draws * (passed + missed) < passed)
             else:  # psi = 1: the same test, since (1 - m) + m is exactly 1
                 passed = q
                 born = bits_of(draws < q)
-            if spread == of.CASCADE:
+            if spread == CASCADE:
                 born |= was
-                spent[v] = was
-            elif spread == of.OUTBREAK:
-                spent[v] |= was & ~born
-            active[v] = born
+                spent_lanes[v] = was
+            elif spread == OUTBREAK:
+                spent_lanes[v] |= was & ~born
+            active_lanes[v] = born
             if sensitive[v]:
-                if closed != _NO_LANE:  # they cannot be entered and do not count
+                if closed != _NO_LANE:  # nodes that cannot be entered do not count
                     shut = ones_of(closed) > _ZERO
                     q, passed = where(shut, _ZERO, q), where(shut, _ZERO, passed)
                     missed = where(shut, _ONE, missed)
@@ -255,57 +330,57 @@ def _sample(now: Any, active: Any, spent: Any, pushed: Any, laid: Any, m: Any, n
                 some |= own
                 lanes = np.uint64(born)
                 while lanes != NONE:
-                    add_eight(totals, lowest_bit(lanes) * of.SITE, site, v * of.SITE)
+                    add_eight(totals, lowest_bit(lanes) * SITE_SIZE, site, v * SITE_SIZE)
                     lanes &= lanes - BIT
-        now[w] = some
+        active_nodes[w] = some
 
 
 @inlined
 def _report(totals: Any, sums: Any, trace: Any, top: int, first: int) -> None:
-    """Turn the sums of a step into its rows of statistics; leave `totals` all 0."""
+    """Turn the sums of a step into its rows of statistics, and set `totals` to 0."""
     for lane in range(LANES):
-        for i in range(of.SENSITIVE + 1):
-            sums[i * LANES + lane] = totals[lane * of.SITE + i]
-            totals[lane * of.SITE + i] = _ZERO
-    reach = load(sums, of.REACH * LANES)
-    x, y, spread = centroid_and_spread(
-        load(sums, of.X * LANES), load(sums, of.Y * LANES), load(sums, of.SQUARES * LANES), reach
-    )
-    store(trace[top + row.REACH], first, reach)
-    store(trace[top + row.SENSITIVE], first, load(sums, of.SENSITIVE * LANES))
-    store(trace[top + row.CENTROID_X], first, x)
-    store(trace[top + row.CENTROID_Y], first, y)
-    store(trace[top + row.SPREAD], first, spread)
-    store(trace[top + row.SERVED], first, load(sums, _SERVED * LANES))
-    store(trace[top + row.ENTRY_NOMINAL], first, load(sums, _NOMINAL * LANES))
-    store(trace[top + row.ENTRY_DEFORMED], first, load(sums, _DEFORMED * LANES))
-    store(trace[top + row.STAY_NOMINAL], first, load(sums, _STAY * LANES))
-    store(trace[top + row.PARTITION], first, load(sums, _PARTITION * LANES))
+        for i in range(SITE_SENSITIVE + 1):
+            sums[i * LANES + lane] = totals[lane * SITE_SIZE + i]
+            totals[lane * SITE_SIZE + i] = _ZERO
+    reach = load(sums, SITE_REACH * LANES)
+    x, y = load(sums, SITE_X * LANES), load(sums, SITE_Y * LANES)
+    x, y, spread = centroid_and_spread(x, y, load(sums, SITE_SQUARES * LANES), reach)
+    store(trace[top + stats.REACH], first, reach)
+    store(trace[top + stats.SENSITIVE], first, load(sums, SITE_SENSITIVE * LANES))
+    store(trace[top + stats.CENTROID_X], first, x)
+    store(trace[top + stats.CENTROID_Y], first, y)
+    store(trace[top + stats.SPREAD], first, spread)
+    store(trace[top + stats.SERVED], first, load(sums, _SERVED * LANES))
+    store(trace[top + stats.ENTRY_NOMINAL], first, load(sums, _NOMINAL * LANES))
+    store(trace[top + stats.ENTRY_DEFORMED], first, load(sums, _DEFORMED * LANES))
+    store(trace[top + stats.STAY_NOMINAL], first, load(sums, _STAY * LANES))
+    store(trace[top + stats.PARTITION], first, load(sums, _PARTITION * LANES))
 
 
 @inlined
-def _withdraw(now: Any, active: Any, spent: Any, lanes: Any, begins: Any) -> None:
-    """Make all nodes inactive in the lanes of a mask; forget in those of another who was active."""
-    if lanes != _NO_LANE:
-        for w in range(now.size):
-            rest = now[w]
-            while rest != NONE:
-                active[(w << 6) + lowest_bit(rest)] &= ~lanes
-                rest &= rest - BIT
-    if begins != _NO_LANE:
-        for v in range(spent.size):
-            spent[v] &= ~begins
-
-
-@inlined
-def _empty(now: Any, active: Any, lane: int) -> None:
-    """Make all nodes inactive in one lane."""
-    for w in range(now.size):
-        rest = now[w]
+def _deactivate_lane(active_nodes: Any, active_lanes: Any, lane: int) -> None:
+    """Make all nodes of one lane inactive."""
+    for w in range(active_nodes.size):
+        rest = active_nodes[w]
         while rest != NONE:
             v = (w << 6) + lowest_bit(rest)
             rest &= rest - BIT
-            active[v] &= ~(_LANE << np.uint32(lane))
+            active_lanes[v] &= ~(_LANE << np.uint32(lane))
+
+
+@inlined
+def _withdraw(active: Any, lanes: Any, begins: Any) -> None:
+    """Make all nodes inactive in `lanes`; forget which are spent in the lanes `begins`."""
+    active_nodes, active_lanes, spent_lanes = active
+    if lanes != _NO_LANE:
+        for w in range(active_nodes.size):
+            rest = active_nodes[w]
+            while rest != NONE:
+                active_lanes[(w << 6) + lowest_bit(rest)] &= ~lanes
+                rest &= rest - BIT
+    if begins != _NO_LANE:
+        for v in range(spent_lanes.size):
+            spent_lanes[v] &= ~begins
 
 
 @inlined
@@ -313,106 +388,95 @@ def _run(table: Any, actions: Any, trace: Any, spread: int) -> Any:
     """Run as many steps as `trace` has room for of the blocks of one thread, all in one call.
 
     Args:
-        table: of a bundle of `KINDS`.
-        actions: (E,) int64 for all steps, or (steps * E,), those of the first step first.
+        table: pointers of a `Bundle` of `KINDS`.
+        actions: (E,) int64 for all steps, or (steps * E,) with the first step first.
         trace: (steps * len(STATS), E rounded up to 32) float32, filled.
-        spread: the spreading law, a constant, so that each law has a kernel of its own.
+        spread: the spreading law; it is a constant, so that each law has a kernel of its own.
 
     Returns:
-        -1, or the index of an action that is not 0, 1 or 2: then nothing has been run.
+        -1, or the index of an action that is not 0, 1 or 2; then no step has been run.
     """
-    (ptr, target, prob, site, region, sensitive, inside, credit_of, designated, law,
-     seed_nodes, seed_miss, schedule, episode, keys, turn, active_of, now_of, spent_of,
-     m_of, holders_of, laid_of, fields, ring_of, awake_of, stirred_of, numbers_of, draws_of,
-     sets_of) = unbundled(table, KINDS)  # fmt: skip
+    (ptr, target, prob, site, region, sensitive, inside, harm_region_of, gated_regions, constants,
+     seed_nodes, seed_miss, schedule, episode, keys, thread_state, active_lanes_of, active_nodes_of,
+     spent_lanes_of, m_of, injecting_lanes_of, injected_nodes_of, fields, ring_of,
+     nonzero_regions_of, hit_regions_of, sums_of, draw_keys_of, sets_of,
+    ) = unbundled(table, KINDS)  # fmt: skip
     bad = first_unknown(actions)
     if bad >= 0:
         return bad
-    s, w_G, w_H, psi_min = law[of.PERSISTENCE], law[of.W_G], law[of.W_H], law[of.PSI_MIN]
-    live = fields.shape[2] // LANES
-    delay = ring_of.shape[1] // (live * LANES)
-    steps = trace.shape[0] // row.COUNT
-    episodes = turn[EPISODES]
+    s = constants[PERSISTENCE]
+    weights = (constants[W_G], constants[W_H], constants[PSI_MIN])
+    delay = ring_of.shape[1] // fields.shape[2]
+    steps = trace.shape[0] // stats.COUNT
+    episodes = thread_state[EPISODES]
     stride = episodes if actions.size > episodes else 0
     seeds = (seed_nodes, seed_miss)
     edges = (ptr, target, prob)
     nodes = (site, region, sensitive)
-    for b in range(turn[FIRST], turn[END]):
+    harmed = (inside, harm_region_of)
+    for b in range(thread_state[FIRST], thread_state[END]):
         first = b * LANES
-        G, H, now, active, m = fields[0, b], fields[1, b], now_of[b], active_of[b], m_of[b]
-        words, awake, laid, spent = draws_of[b], awake_of[b], laid_of[b], spent_of[b]
-        totals = numbers_of[b, : of.SITE * LANES]
-        sums = numbers_of[b, of.SITE * LANES : (of.SITE + SUMS) * LANES]
-        gated = numbers_of[b, (of.SITE + SUMS) * LANES : (of.SITE + SUMS + 1) * LANES]
-        psi = numbers_of[b, (of.SITE + SUMS + 1) * LANES :]
-        pushed, bent = sets_of[b, : now.size], sets_of[b, now.size :]
+        G, H, m, draw_keys = fields[0, b], fields[1, b], m_of[b], draw_keys_of[b]
+        active_nodes, active_lanes = active_nodes_of[b], active_lanes_of[b]
+        active = (active_nodes, active_lanes, spent_lanes_of[b])
+        injected_nodes, nonzero_regions = injected_nodes_of[b], nonzero_regions_of[b]
+        injected = (injecting_lanes_of[b], injected_nodes)
+        memory = (G, H, nonzero_regions, ring_of[b], hit_regions_of[b])
+        totals = sums_of[b, : SITE_SIZE * LANES]
+        sums = sums_of[b, SITE_SIZE * LANES : (SITE_SIZE + SUMS) * LANES]
+        gated = sums_of[b, (SITE_SIZE + SUMS) * LANES : (SITE_SIZE + SUMS + 1) * LANES]
+        psi = sums_of[b, (SITE_SIZE + SUMS + 1) * LANES :]
+        reached_nodes = sets_of[b, : active_nodes.size]
+        deformed_regions = sets_of[b, active_nodes.size :]
         for t in range(steps):
-            some_gated, changed = False, NONE
+            some_gated = False
             withdrawn, begins = _NO_LANE, _NO_LANE
-            chosen = t * stride
             for lane in range(LANES):
                 e = first + lane
-                words[lane], words[LANES + lane] = words_of(keys[PHASE_KEY, e], episode[CLOCK, e])
+                k0, k1 = words_of(keys[PHASE_KEY, e], episode[CLOCK, e])
+                draw_keys[lane], draw_keys[LANES + lane] = k0, k1
                 gates = schedule[GATED, episode[PHASE, e]] != 0
                 gated[lane] = _ONE if gates else _ZERO
                 some_gated |= gates
-                if spread != of.CONTACT and episode[PHASE, e] == DECAY:
+                if spread != CONTACT and episode[PHASE, e] == DECAY:
                     withdrawn |= _LANE << np.uint32(lane)
                     if episode[CLOCK, e] == 0:
                         begins |= _LANE << np.uint32(lane)
-                code = injection_code(episode, e, actions[chosen + min(e, episodes - 1)])
-                changed |= np.uint64(code != episode[INJECTING, e]) << np.uint64(lane)
-            while changed != NONE:  # a set, as no processor can foresee where an agent changes
-                lane = lowest_bit(changed)
-                changed &= changed - BIT
-                e = first + lane
-                code = injection_code(episode, e, actions[chosen + min(e, episodes - 1)])
-                _lay_injection(code, episode[INJECTING, e], lane, seeds, m, holders_of[b], laid)
-                episode[INJECTING, e] = code
-            for w in range(bent.size):
-                bent[w] = awake[w] & designated[w] if some_gated else NONE
-                rest = bent[w]
-                while rest != NONE:
-                    at = ((w << 6) + lowest_bit(rest)) * LANES
-                    rest &= rest - BIT
-                    value = psi_of(load(G, at), load(H, at), w_G, w_H, psi_min)
-                    store(psi, at, where(load(gated, 0) > _ZERO, value, _ONE))
-            _remember(
-                now, active, G, H, awake, ring_of[b], stirred_of[b], (turn[SLOT] + t) % delay,
-                inside, credit_of, law, trace, t * row.COUNT, first,
-            )  # fmt: skip
-            if spread != of.CONTACT:
-                _withdraw(now, active, spent, withdrawn, begins)
-            zero = ones_of(_NO_LANE)
-            for i in range(_NOMINAL, SUMS):
-                start = _ONE if i in (_STAY, _PARTITION) else _ZERO
-                store(sums, i * LANES, zero + start)
-            _gather(now, active, spent, pushed, m, edges, s, spread)
+            _update_injections(episode, first, episodes, actions, t * stride, seeds, m, injected)
+            for w in range(deformed_regions.size):
+                deformed_regions[w] = nonzero_regions[w] & gated_regions[w] if some_gated else NONE
+            _set_conductance(deformed_regions, (G, H), weights, load(gated, 0), psi)
+            slot = (thread_state[SLOT] + t) % delay
+            output = (trace, t * stats.COUNT, first)
+            _update_memory(active, memory, slot, harmed, constants, output)
+            if spread != CONTACT:
+                _withdraw(active, withdrawn, begins)
+            _gather(active, reached_nodes, m, edges, s, spread)
             _sample(
-                now, active, spent, pushed, laid, m, nodes, bent, psi, words, totals, sums, s,
-                spread,
+                active, reached_nodes, injected_nodes, m, nodes, (deformed_regions, psi), draw_keys,
+                (totals, sums), s, spread,
             )  # fmt: skip
-            _report(totals, sums, trace, t * row.COUNT, first)
+            _report(totals, sums, trace, t * stats.COUNT, first)
             for lane in range(LANES):
                 if advance_clock(episode, keys, schedule, first + lane):
-                    _empty(now, active, lane)
-    turn[SLOT] = (turn[SLOT] + steps) % delay
+                    _deactivate_lane(active_nodes, active_lanes, lane)
+    thread_state[SLOT] = (thread_state[SLOT] + steps) % delay
     return -1
 
 
 @lean_kernel
 def _run_outbreak(table: Any, actions: Any, trace: Any) -> Any:
-    return _run(table, actions, trace, of.OUTBREAK)
+    return _run(table, actions, trace, OUTBREAK)
 
 
 @lean_kernel
 def _run_cascade(table: Any, actions: Any, trace: Any) -> Any:
-    return _run(table, actions, trace, of.CASCADE)
+    return _run(table, actions, trace, CASCADE)
 
 
 @lean_kernel
 def _run_contact(table: Any, actions: Any, trace: Any) -> Any:
-    return _run(table, actions, trace, of.CONTACT)
+    return _run(table, actions, trace, CONTACT)
 
 
 RUN_LANES = {"outbreak": _run_outbreak, "cascade": _run_cascade, "contact": _run_contact}

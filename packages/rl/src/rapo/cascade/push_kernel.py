@@ -1,9 +1,9 @@
-"""The cascade step one episode at a time, pushing over the out-edges of active nodes.
+"""The cascade step of one episode at a time, pushing over the out-edges of active nodes.
 
-Active and touched nodes are bits of a map, so the cost follows the cascade, not the graph: for a
-few episodes, large graphs and the `topk` scope, which needs all of an episode's q at once. Scanning
-a map yields nodes in ascending order, the order in which `lanes_kernel` multiplies and adds: the
-two agree bit by bit.
+This kernel serves few episodes, large graphs and the `topk` scope, which needs all q of an episode
+at once. Active and reached nodes are bits of a map, so the cost follows the cascade and not the
+graph. A scan of the map yields nodes in ascending order, the order in which `lanes_kernel`
+multiplies and adds, and so both kernels give the same results, bit by bit.
 """
 
 from __future__ import annotations
@@ -13,9 +13,29 @@ from typing import Any
 import numpy as np
 from numba import types
 
-from rapo.cascade import kernel_arrays as of
-from rapo.cascade import stats as row
-from rapo.cascade.clock import (
+from rapo.cascade import stats
+from rapo.cascade.draws import draw, words_of
+from rapo.cascade.kernel_arrays import (
+    ALPHA,
+    CASCADE,
+    CONTACT,
+    DELTA,
+    ETA,
+    KEPT,
+    OUTBREAK,
+    PER_NODE,
+    PERSISTENCE,
+    PSI_MIN,
+    SITE_SENSITIVE,
+    SITE_SIZE,
+    SITE_SQUARES,
+    SITE_X,
+    SITE_Y,
+    TAU,
+    W_G,
+    W_H,
+)
+from rapo.cascade.phases import (
     CLOCK,
     END,
     EPISODES,
@@ -28,7 +48,6 @@ from rapo.cascade.clock import (
     first_unknown,
     injection_code,
 )
-from rapo.cascade.draws import draw, words_of
 from rapo.cascade.setting import DECAY
 from rapo.cascade.stats import centroid_and_spread
 from rapo_core.bits import BIT, NONE, lowest_bit, mark
@@ -46,65 +65,70 @@ KINDS = kinds_of(
     types.boolean[::1], _SETS[::1], _LONGS[::1], _SETS[::1], _FLOATS[::1],
     types.int32[:, ::1], _FLOATS[:, :, ::1],
     _LONGS[:, ::1], _LONGS[:, ::1], _SETS[:, ::1], _LONGS[::1],
-    _SETS[:, ::1], _SETS[:, ::1], _FLOATS[:, :, ::1], _FLOATS[:, ::1], _SETS[:, ::1],
-    _SETS[:, ::1], _SETS[::1], _FLOATS[::1], _FLOATS[::1],
+    _SETS[:, ::1], _SETS[:, ::1], _FLOATS[:, :, ::1], _FLOATS[:, ::1], _SETS[:, ::1], _SETS[:, ::1],
+    _SETS[::1], _FLOATS[::1], _FLOATS[::1],
 )  # fmt: skip
-"""The arrays of the kernel: those of `positions`, and then of E episodes:
+"""The arrays of the kernel: those of `kernel_arrays`, and then of E episodes:
 
-- active: (E, words) sets.
-- spent: (E, words) sets of nodes that were active in this phase and try no neighbours any more.
-- fields: (2, E, R') G and H, R' the words of a set of regions times 64.
-- ring: (E, D * R) affected counts of the last D steps.
-- awake: (E, region words) a set that holds every region whose fields are not 0.
-- stirred: (E, D * region words) for each slot of the ring the same about its counts.
-- touched: (words,) a set, empty between calls.
-- m: (n,) 1 between calls.
-- psi: (R',) 1 between calls.
+- active_nodes_of: (E, node words) the active nodes, a set.
+- spent_nodes_of: (E, node words) the nodes that were active in this phase and try no neighbours any
+  more, a set.
+- fields: (2, E, R') G and H, with R' the words of a set of regions times 64.
+- ring: (E, D * R) affected nodes of each region in the last D steps.
+- nonzero_regions_of: (E, region words) a set with every region whose G or H is above 0.
+- hit_regions_of: (E, D * region words) a set for each slot of the ring, with every region that had
+  affected nodes when the slot was written.
+- reached_nodes: (node words,) the nodes that can become active in this step; empty between calls.
+- m: (n,) 1 - q; 1 between calls.
+- psi: (R',) conductance of each region; 1 between calls.
 """
 
 
 @inlined
-def _gather(now: Any, spent: Any, touched: Any, m: Any, edges: Any, seeds: Any, s: Any,
-            spread: int) -> None:  # fmt: skip
+def _gather(active: Any, chances: Any, edges: Any, seeds: Any, s: Any, spread: int) -> None:
     """Collect `m_v = 1 - q_v` of every node that can become active; `m` is 1 elsewhere."""
+    active_nodes, spent_nodes = active
+    reached_nodes, m = chances
     ptr, target, prob = edges
     nodes, miss = seeds
     for j in range(nodes.size):
         m[nodes[j]] = miss[j]
-        mark(touched, nodes[j])
-    if spread == of.CONTACT and s > _ZERO:
-        for w in range(now.size):
-            touched[w] |= now[w]
-            bits = now[w]
+        mark(reached_nodes, nodes[j])
+    if spread == CONTACT and s > _ZERO:
+        for w in range(active_nodes.size):
+            reached_nodes[w] |= active_nodes[w]
+            bits = active_nodes[w]
             while bits != NONE:
                 m[(w << 6) + lowest_bit(bits)] *= _ONE - s
                 bits &= bits - BIT
-    for w in range(now.size):
-        bits = now[w] & ~spent[w] if spread == of.CASCADE else now[w]
+    for w in range(active_nodes.size):
+        bits = active_nodes[w] & ~spent_nodes[w] if spread == CASCADE else active_nodes[w]
         while bits != NONE:
             u = (w << 6) + lowest_bit(bits)
             bits &= bits - BIT
             for e in range(ptr[u], ptr[u + 1]):
                 v = target[e]
                 m[v] *= _ONE - prob[e]
-                mark(touched, v)
-    if spread != of.CONTACT:
-        _close(now, spent, touched, m, s, spread)
+                mark(reached_nodes, v)
+    if spread != CONTACT:
+        _close(active, chances, s, spread)
 
 
 @inlined
-def _close(now: Any, spent: Any, touched: Any, m: Any, s: Any, spread: int) -> None:
-    """Give nodes that nobody can activate their own `m`: 1 - s where active ones may stay, else 1.
+def _close(active: Any, chances: Any, s: Any, spread: int) -> None:
+    """Set `m` of nodes that nobody can activate: 1 - s where active nodes may stay, otherwise 1.
 
-    Active nodes join `touched`, since the step's sums run over them.
+    Active nodes join `reached_nodes`, since the sums of the step run over them.
     """
-    for w in range(now.size):
-        bits = touched[w] & (now[w] | spent[w])
+    active_nodes, spent_nodes = active
+    reached_nodes, m = chances
+    for w in range(active_nodes.size):
+        bits = reached_nodes[w] & (active_nodes[w] | spent_nodes[w])
         while bits != NONE:
             m[(w << 6) + lowest_bit(bits)] = _ONE
             bits &= bits - BIT
-        touched[w] |= now[w]
-        bits = now[w] if spread == of.OUTBREAK else NONE
+        reached_nodes[w] |= active_nodes[w]
+        bits = active_nodes[w] if spread == OUTBREAK else NONE
         while bits != NONE:
             m[(w << 6) + lowest_bit(bits)] = _ONE - s
             bits &= bits - BIT
@@ -112,9 +136,9 @@ def _close(now: Any, spent: Any, touched: Any, m: Any, s: Any, spread: int) -> N
 
 @inlined
 def _kth_largest(values: Any, k: int) -> Any:
-    """The k-th largest of (N,) values, 1 <= k <= N; reorders them (Hoare's selection).
+    """Return the k-th largest of (N,) values, 1 <= k <= N, and reorder them (Hoare's selection).
 
-    `np.partition` would do, but numba takes longer to compile it than the rest of this file.
+    numba takes longer to compile `np.partition` than to compile the rest of this file.
     """
     wanted = values.size - k
     low, high = 0, values.size - 1
@@ -140,14 +164,15 @@ def _kth_largest(values: Any, k: int) -> Any:
 
 
 @inlined
-def _top_threshold(touched: Any, m: Any, q: Any, k: int) -> Any:
-    """The k-th largest q, and how many nodes with exactly that q still belong to the top k.
+def _top_threshold(reached_nodes: Any, m: Any, q: Any, k: int) -> Any:
+    """Return the k-th largest q, and how many nodes with exactly this q belong to the top k.
 
-    q: (n,) float32, room for the values to be ranked in.
+    With at most `k` reached nodes all belong to the top, and the threshold is below every q.
+    `q` is room for n float32 values that are ranked.
     """
     count = 0
-    for w in range(touched.size):
-        bits = touched[w]
+    for w in range(reached_nodes.size):
+        bits = reached_nodes[w]
         while bits != NONE:
             q[count] = _ONE - m[(w << 6) + lowest_bit(bits)]
             bits &= bits - BIT
@@ -162,23 +187,29 @@ def _top_threshold(touched: Any, m: Any, q: Any, k: int) -> Any:
 
 
 @inlined
-def _sample(now: Any, spent: Any, touched: Any, m: Any, ranks: Any, site: Any, region: Any,
-            sensitive: Any, gated: Any, psi: Any, seeds: Any, k: int, k0: Any, k1: Any, trace: Any,
-            top: int, e: int, spread: int) -> None:  # fmt: skip
-    """Sample A_{t+1} in place of A_t, clear `touched` and `m`, report the statistics."""
-    nodes, miss = seeds
+def _sample(
+    active: Any, chances: Any, nodes: Any, gate: Any, ranks: Any, k: int, draw_keys: Any,
+    output: Any, spread: int,
+) -> None:  # fmt: skip
+    """Sample A_{t+1} in place of A_t, clear `reached_nodes` and `m`, report the statistics."""
+    active_nodes, spent_nodes = active
+    reached_nodes, m = chances
+    site, region, sensitive, seeds, miss = nodes
+    gated, psi = gate
+    k0, k1 = draw_keys
+    trace, top, e = output
     threshold, ties = -_ONE, 0
     if ranks is not None:
-        threshold, ties = _top_threshold(touched, m, ranks, k)
+        threshold, ties = _top_threshold(reached_nodes, m, ranks, k)
     reach, inside, served = _ZERO, _ZERO, _ZERO
     x, y, squares = _ZERO, _ZERO, _ZERO
     nominal, deformed, stay, partition = _ZERO, _ZERO, _ONE, _ONE
     j = 0
-    for w in range(touched.size):
-        bits = touched[w]
-        touched[w] = NONE
-        was, born = now[w], NONE
-        closed = NONE if spread == of.CONTACT else was | spent[w]
+    for w in range(reached_nodes.size):
+        bits = reached_nodes[w]
+        reached_nodes[w] = NONE
+        was, born = active_nodes[w], NONE
+        closed = NONE if spread == CONTACT else was | spent_nodes[w]
         while bits != NONE:
             v = (w << 6) + lowest_bit(bits)
             own = bits & (~bits + BIT)
@@ -199,86 +230,90 @@ def _sample(now: Any, spent: Any, touched: Any, m: Any, ranks: Any, site: Any, r
                 deformed += passed
                 stay *= missed
                 partition *= passed + missed
-            if j < nodes.size and nodes[j] == v:
+            if j < seeds.size and seeds[j] == v:
                 b = _ONE - miss[j]
                 if conductance != _ONE:  # else the quotient is b itself: (1 - m) + m is exactly 1
                     b *= conductance
                     b /= b + miss[j]
                 served += b
                 j += 1
-            stays = spread == of.CASCADE and own & was != NONE
+            stays = spread == CASCADE and own & was != NONE
             if stays or draw(k0, k1, v) * (passed + missed) < passed:
                 born |= own
-                x += site[v * of.SITE + of.X]
-                y += site[v * of.SITE + of.Y]
-                squares += site[v * of.SITE + of.SQUARES]
+                x += site[v * SITE_SIZE + SITE_X]
+                y += site[v * SITE_SIZE + SITE_Y]
+                squares += site[v * SITE_SIZE + SITE_SQUARES]
                 reach += _ONE
-                inside += site[v * of.SITE + of.SENSITIVE]
-        if spread == of.OUTBREAK:
-            spent[w] |= was & ~born
-        elif spread == of.CASCADE:
-            spent[w] = was
-        now[w] = born
-    trace[top + row.REACH, e] = reach
-    trace[top + row.SENSITIVE, e] = inside
+                inside += site[v * SITE_SIZE + SITE_SENSITIVE]
+        if spread == OUTBREAK:
+            spent_nodes[w] |= was & ~born
+        elif spread == CASCADE:
+            spent_nodes[w] = was
+        active_nodes[w] = born
+    trace[top + stats.REACH, e] = reach
+    trace[top + stats.SENSITIVE, e] = inside
     centre_x, centre_y, spread = centroid_and_spread(x, y, squares, reach)
-    trace[top + row.CENTROID_X, e] = centre_x
-    trace[top + row.CENTROID_Y, e] = centre_y
-    trace[top + row.SPREAD, e] = spread
-    trace[top + row.SERVED, e] = served
-    trace[top + row.ENTRY_NOMINAL, e] = nominal
-    trace[top + row.ENTRY_DEFORMED, e] = deformed
-    trace[top + row.STAY_NOMINAL, e] = stay
-    trace[top + row.PARTITION, e] = partition
+    trace[top + stats.CENTROID_X, e] = centre_x
+    trace[top + stats.CENTROID_Y, e] = centre_y
+    trace[top + stats.SPREAD, e] = spread
+    trace[top + stats.SERVED, e] = served
+    trace[top + stats.ENTRY_NOMINAL, e] = nominal
+    trace[top + stats.ENTRY_DEFORMED, e] = deformed
+    trace[top + stats.STAY_NOMINAL, e] = stay
+    trace[top + stats.PARTITION, e] = partition
 
 
 @inlined
-def _remember(now: Any, G: Any, H: Any, awake: Any, ring: Any, stirred: Any, live: int,
-              slot: int, inside: Any, credit_of: Any, law: Any, trace: Any, top: int,
-              e: int) -> None:  # fmt: skip
-    """Delayed harm: apply who was affected `D` steps ago, store who is now, report the sums.
+def _update_memory(
+    active_nodes: Any, memory: Any, slot: Any, harmed: Any, constants: Any, output: Any
+) -> None:
+    """Apply the harm of `D` steps ago to G and H, store who is affected now, report the sums.
 
-    A region that is not awake has G = H = 0; one that is not stirred has no affected nodes in this
-    slot of the ring.
+    A region outside `nonzero_regions` has G = H = 0. A region outside the slot's `hit_regions` has
+    no affected nodes in this slot of the ring. `slot` holds the first entry of the present slot in
+    `ring` and in `hit_regions`.
     """
-    keep, alpha, per_node = law[of.KEPT], law[of.ALPHA], law[of.PER_NODE]
-    delta, eta, tau = law[of.DELTA], law[of.ETA], law[of.TAU]
-    base, start = slot * live, slot * awake.size
+    G, H, nonzero_regions, ring, hit_regions = memory
+    base, start = slot
+    inside, harm_region_of = harmed
+    trace, top, e = output
+    retained, alpha, per_node = constants[KEPT], constants[ALPHA], constants[PER_NODE]
+    delta, eta, tau = constants[DELTA], constants[ETA], constants[TAU]
     k = _ZERO
-    for w in range(awake.size):
-        rest = stirred[start + w]
-        stirred[start + w] = NONE
-        awake[w] |= rest
+    for w in range(nonzero_regions.size):
+        rest = hit_regions[start + w]
+        hit_regions[start + w] = NONE
+        nonzero_regions[w] |= rest
         while rest != NONE:
             k += ring[base + (w << 6) + lowest_bit(rest)]
             rest &= rest - BIT
     harm = harm_of(k, per_node)
     gain = alpha * harm
     traces, gains, scars = _ZERO, _ZERO, _ZERO
-    for w in range(awake.size):
-        rest = awake[w]
+    for w in range(nonzero_regions.size):
+        rest = nonzero_regions[w]
         while rest != NONE:
             r = (w << 6) + lowest_bit(rest)
             rest &= rest - BIT
             g, h = G[r], H[r]
             grown = next_scar(h, g, delta, eta, tau)
             H[r] = grown
-            G[r] = next_trace(g, gain * share_of(ring[base + r], k), keep)
+            G[r] = next_trace(g, gain * share_of(ring[base + r], k), retained)
             ring[base + r] = _ZERO
             traces += g
             gains += grown - h
             scars += grown
-    for w in range(now.size):
-        rest = now[w] & inside[w]
+    for w in range(active_nodes.size):
+        rest = active_nodes[w] & inside[w]
         while rest != NONE:
-            r = credit_of[(w << 6) + lowest_bit(rest)]
+            r = harm_region_of[(w << 6) + lowest_bit(rest)]
             rest &= rest - BIT
             ring[base + r] += _ONE
-            stirred[start + (r >> 6)] |= BIT << np.uint64(r & 63)
-    trace[top + row.HARM, e] = harm
-    trace[top + row.TRACE, e] = traces
-    trace[top + row.SCAR_GAIN, e] = gains
-    trace[top + row.SCAR, e] = scars
+            hit_regions[start + (r >> 6)] |= BIT << np.uint64(r & 63)
+    trace[top + stats.HARM, e] = harm
+    trace[top + stats.TRACE, e] = traces
+    trace[top + stats.SCAR_GAIN, e] = gains
+    trace[top + stats.SCAR, e] = scars
 
 
 @inlined
@@ -286,39 +321,47 @@ def _run(table: Any, actions: Any, trace: Any, top_k: int, ranks: Any, spread: i
     """Run as many steps as `trace` has room for of the episodes of one thread, all in one call.
 
     Args:
-        table: of a bundle of `KINDS`.
-        actions: (E,) int64 for all steps, or (steps * E,), those of the first step first.
+        table: pointers of a `Bundle` of `KINDS`.
+        actions: (E,) int64 for all steps, or (steps * E,) with the first step first.
         trace: (steps * len(STATS), E) float32, filled.
         top_k: destinations that a `topk` scope deforms, 0 for all.
-        ranks: (n,) float32 to rank q in, None if top_k is 0: then ranking is not even compiled.
-        spread: the spreading law, a constant, so that each law has a kernel of its own.
+        ranks: (n,) float32, room to rank q in; None, with top_k = 0, compiles without ranking.
+        spread: the spreading law; it is a constant, so that each law has a kernel of its own.
 
     Returns:
-        -1, or the index of an action that is not 0, 1 or 2: then nothing has been run.
+        -1, or the index of an action that is not 0, 1 or 2; then no step has been run.
     """
-    (ptr, target, prob, site, region, sensitive, inside, credit_of, designated, law, seed_nodes,
-     seed_miss, schedule, episode, keys, turn, active, spent, fields, ring, awake, stirred, touched,
-     m, psi) = unbundled(table, KINDS)  # fmt: skip
+    (ptr, target, prob, site, region, sensitive, inside, harm_region_of, gated_regions, constants,
+     seed_nodes, seed_miss, schedule, episode, keys, thread_state, active_nodes_of, spent_nodes_of,
+     fields, ring_of, nonzero_regions_of, hit_regions_of, reached_nodes, m, psi,
+    ) = unbundled(table, KINDS)  # fmt: skip
     bad = first_unknown(actions)
     if bad >= 0:
         return bad
-    s, w_G, w_H, psi_min = law[of.PERSISTENCE], law[of.W_G], law[of.W_H], law[of.PSI_MIN]
+    s, psi_min = constants[PERSISTENCE], constants[PSI_MIN]
+    w_G, w_H = constants[W_G], constants[W_H]
     edges = (ptr, target, prob)
-    delay = stirred.shape[1] // designated.size
-    live = ring.shape[1] // delay
-    steps = trace.shape[0] // row.COUNT
-    stride = turn[EPISODES] if actions.size > turn[EPISODES] else 0
-    for e in range(turn[FIRST], turn[END]):
-        G, H, now, ended = fields[0, e], fields[1, e], active[e], spent[e]
+    harmed = (inside, harm_region_of)
+    region_words = gated_regions.size
+    delay = hit_regions_of.shape[1] // region_words
+    regions = ring_of.shape[1] // delay
+    steps = trace.shape[0] // stats.COUNT
+    stride = thread_state[EPISODES] if actions.size > thread_state[EPISODES] else 0
+    for e in range(thread_state[FIRST], thread_state[END]):
+        G, H = fields[0, e], fields[1, e]
+        active_nodes, spent_nodes = active_nodes_of[e], spent_nodes_of[e]
+        active = (active_nodes, spent_nodes)
+        nonzero_regions = nonzero_regions_of[e]
+        memory = (G, H, nonzero_regions, ring_of[e], hit_regions_of[e])
         for t in range(steps):
-            k0, k1 = words_of(keys[PHASE_KEY, e], episode[CLOCK, e])
+            draw_keys = words_of(keys[PHASE_KEY, e], episode[CLOCK, e])
             gated = schedule[GATED, episode[PHASE, e]] != 0
             code = injection_code(episode, e, actions[t * stride + e])
             size = seed_nodes.shape[1] if code > 0 else 0
             z, a = ((code - 1) // 3, (code - 1) % 3) if code > 0 else (0, 0)
-            laid = (seed_nodes[z, :size], seed_miss[z, a, :size])
-            for w in range(designated.size):
-                rest = awake[e, w] & designated[w] if gated else NONE
+            seeds, miss = seed_nodes[z, :size], seed_miss[z, a, :size]
+            for w in range(region_words):
+                rest = nonzero_regions[w] & gated_regions[w] if gated else NONE
                 at = w << 6
                 while rest != NONE:
                     some = np.uint32(rest)
@@ -327,43 +370,43 @@ def _run(table: Any, actions: Any, trace: Any, top_k: int, ranks: Any, spread: i
                         store(psi, at, where(ones_of(some) > _ZERO, value, _ONE))
                     rest >>= _HALF
                     at += LANES
-            _remember(
-                now, G, H, awake[e], ring[e], stirred[e], live, (turn[SLOT] + t) % delay, inside,
-                credit_of, law, trace, t * row.COUNT, e,
-            )  # fmt: skip
-            if spread != of.CONTACT and episode[PHASE, e] == DECAY:  # the content is withdrawn
-                for w in range(now.size):
-                    now[w] = ended[w] = NONE
-            _gather(now, ended, touched, m, edges, laid, s, spread)
+            slot = (thread_state[SLOT] + t) % delay
+            slot_starts = (slot * regions, slot * region_words)
+            output = (trace, t * stats.COUNT, e)
+            _update_memory(active_nodes, memory, slot_starts, harmed, constants, output)
+            if spread != CONTACT and episode[PHASE, e] == DECAY:  # the content is withdrawn
+                for w in range(active_nodes.size):
+                    active_nodes[w] = spent_nodes[w] = NONE
+            _gather(active, (reached_nodes, m), edges, (seeds, miss), s, spread)
             _sample(
-                now, ended, touched, m, ranks, site, region, sensitive, gated, psi, laid, top_k, k0,
-                k1, trace, t * row.COUNT, e, spread,
+                active, (reached_nodes, m), (site, region, sensitive, seeds, miss), (gated, psi),
+                ranks, top_k, draw_keys, output, spread,
             )  # fmt: skip
             if advance_clock(episode, keys, schedule, e):
-                for w in range(now.size):  # a slice would compile numba's check of shapes
-                    now[w] = NONE
-        for w in range(designated.size):
-            rest = awake[e, w]
+                for w in range(active_nodes.size):  # a slice would compile numba's check of shapes
+                    active_nodes[w] = NONE
+        for w in range(region_words):
+            rest = nonzero_regions[w]
             while rest != NONE:
                 psi[(w << 6) + lowest_bit(rest)] = _ONE
                 rest &= rest - BIT
-    turn[SLOT] = (turn[SLOT] + steps) % delay
+    thread_state[SLOT] = (thread_state[SLOT] + steps) % delay
     return -1
 
 
 @lean_kernel
 def _run_outbreak(table: Any, actions: Any, trace: Any, top_k: int, ranks: Any) -> Any:
-    return _run(table, actions, trace, top_k, ranks, of.OUTBREAK)
+    return _run(table, actions, trace, top_k, ranks, OUTBREAK)
 
 
 @lean_kernel
 def _run_cascade(table: Any, actions: Any, trace: Any, top_k: int, ranks: Any) -> Any:
-    return _run(table, actions, trace, top_k, ranks, of.CASCADE)
+    return _run(table, actions, trace, top_k, ranks, CASCADE)
 
 
 @lean_kernel
 def _run_contact(table: Any, actions: Any, trace: Any, top_k: int, ranks: Any) -> Any:
-    return _run(table, actions, trace, top_k, ranks, of.CONTACT)
+    return _run(table, actions, trace, top_k, ranks, CONTACT)
 
 
 RUN_PUSH = {"outbreak": _run_outbreak, "cascade": _run_cascade, "contact": _run_contact}

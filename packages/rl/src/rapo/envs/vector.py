@@ -64,7 +64,7 @@ class GraphDiffusionVectorEnv(EpisodesVectorEnv):
         fit: True or False; None fits a graph of one's own and leaves a generated one alone; or a
             `Fit` of this graph.
         coupled: whether Replay reuses Exposure's draws.
-        credit: (n,) region to which the harm of a sensitive node is credited; default its own.
+        harm_region_of: (n,) region that receives the harm of a sensitive node; default its own.
         schedule: `rsd` or `external`.
         autoreset_mode: `NextStep`, `SameStep` or `Disabled` (Gymnasium's `AutoresetMode`).
         backend: of the engine, see `Cascade`.
@@ -89,7 +89,7 @@ class GraphDiffusionVectorEnv(EpisodesVectorEnv):
         params: FieldParams | None = None,
         fit: bool | Fit | None = None,
         coupled: bool = False,
-        credit: npt.ArrayLike | None = None,
+        harm_region_of: npt.ArrayLike | None = None,
         schedule: str = "rsd",
         autoreset_mode: AutoresetMode | str = AutoresetMode.NEXT_STEP,
         backend: str = "auto",
@@ -108,8 +108,7 @@ class GraphDiffusionVectorEnv(EpisodesVectorEnv):
             seed = 0 if graph_seed is None else graph_seed
             graph = generate(250 if nodes is None else nodes, seed, self.setting)
         need_graph(graph)
-        self.graph = graph
-        self.region_spec = _words_of(regions)
+        self.graph, self.region_spec = graph, _words_of(regions)
         self.fit = chosen_fit(graph, fit, regions=regions, params=params, setting=self.setting)
         if self.fit is not None:
             regions = self.fit.regions if regions is None else regions
@@ -126,7 +125,7 @@ class GraphDiffusionVectorEnv(EpisodesVectorEnv):
             deform_phases=deform_phases,
             coupled=coupled,
             scheduled=schedule == "rsd",
-            credit=credit,
+            harm_region_of=harm_region_of,
             backend=backend,
             threads=threads,
         )
@@ -137,7 +136,7 @@ class GraphDiffusionVectorEnv(EpisodesVectorEnv):
             "graph": graph, "regions": self.engine.regions, "deformation": deformation,
             "deform_phases": deform_phases, "observe": observe, "setting": setting,
             "params": self.engine.params, "fit": False if self.fit is None else self.fit,
-            "coupled": coupled, "credit": credit, "schedule": schedule,
+            "coupled": coupled, "harm_region_of": harm_region_of, "schedule": schedule,
             "autoreset_mode": autoreset_mode, "backend": backend, "threads": threads,
         }  # fmt: skip
         if self.engine.scope.kind != "off" and any(deform_phases):

@@ -47,7 +47,7 @@ def nominal_harm(
     keys, stimuli = fit_episodes(graph, purpose=1)
     engine = Cascade(graph, len(keys), setting=setting, regions=regions, deformation="off")
     engine.start(keys, stimuli)
-    total = np.zeros((len(keys), len(engine.live)))
+    total = np.zeros((len(keys), len(engine.harm_regions)))
     left = setting.horizons[0]
     while left > 0:  # the delay buffer is the record of the last D steps
         steps = min(left, setting.delay)

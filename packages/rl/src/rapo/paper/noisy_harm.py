@@ -45,7 +45,7 @@ class NoisyReportsEnv(GraphDiffusionVectorEnv):
         """A step of the environment; then the trace takes up only what was reported."""
         engine = self.engine
         keys, clock = engine.keys, engine.clock
-        kept = (1 - engine.params.lam) * engine.G[:, engine.live].astype(np.float64)
+        kept = (1 - engine.params.lam) * engine.G[:, engine.harm_regions].astype(np.float64)
         _, reward, over, cut, info = super().step(actions)
         state = engine.snapshot()
         inflow = state["G"] - kept
@@ -61,7 +61,7 @@ class NoisyReportsEnv(GraphDiffusionVectorEnv):
     ) -> npt.NDArray[np.float64]:
         """(E, R_live) what each report is multiplied by."""
         salted = derive(keys, SALT)[:, None]
-        regions = np.arange(len(self.engine.live))
+        regions = np.arange(len(self.engine.harm_regions))
         arrives = uniform(salted, clock[:, None], regions) >= self.lost
         up = uniform(salted, clock[:, None], len(regions) + regions) < 0.5
         return np.where(arrives, np.where(up, 1 + self.spread, 1 - self.spread), 0.0)

@@ -17,7 +17,7 @@ from rapo.agents.methods import SLOW_DECAY
 from rapo.cascade import stats as row
 from rapo.cascade.draws import derive
 from rapo.cascade.engine import Cascade
-from rapo.cascade.served import greedy
+from rapo.cascade.greedy_policy import greedy
 from rapo.cascade.setting import ACTIONS, AGGRESSIVE, EXPOSURE, REPLAY, Setting
 from rapo.envs.task import reward_of
 from rapo.graphs.generate import generate

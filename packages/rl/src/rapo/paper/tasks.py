@@ -21,9 +21,9 @@ from rapo.agents.methods import method_named
 from rapo.agents.train import train
 from rapo.agents.train_config import TrainConfig
 from rapo.cascade.engine import Cascade
+from rapo.cascade.greedy_policy import GreedyPolicy
 from rapo.cascade.setting import ACTIONS
 from rapo.paper.evaluation import shielded
-from rapo.paper.greedy import GreedyPolicy
 from rapo.paper.noisy_harm import NoisyReportsEnv
 from rapo.paper.piece_content import curves_of, episodes_of, shield_of, training_of
 from rapo.paper.piece_folder import existing
@@ -214,7 +214,7 @@ class Evaluate:
         options: dict[str, Any] = dict(self.options)
         share = options.pop("misattribute", None)
         if share is not None:
-            options["credit"] = misattributed(env.engine, float(share), config.graph_seed)
+            options["harm_region_of"] = misattributed(env.engine, float(share), config.graph_seed)
         noise = {name: float(options.pop(name)) for name in ("lost", "spread") if name in options}
         env = env.like(1, params=changed, **options)
         if noise:
@@ -259,7 +259,7 @@ def misattributed(engine: Cascade, share: float, seed: int) -> npt.NDArray[np.in
     """
     if not 0 <= share <= 1:
         raise UserError(f"the misattributed share must be in [0, 1], got {share}")
-    live = engine.live
+    live = engine.harm_regions
     if len(live) < 2:
         raise UserError(f"a wrong live region needs two of them, got {live.tolist()}")
     rng = np.random.default_rng([seed, 1])

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rapo.cascade.draws import ACTION
-from rapo.cascade.phased import PhasedEpisodes
+from rapo.cascade.phases import PhasedEpisodes
 from rapo.cascade.setting import DECAY
 from rapo.platforms.hooks import PlatformHooks
 from rapo.platforms.kernel import draws_into

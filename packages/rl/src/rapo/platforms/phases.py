@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rapo.cascade.checks import check_values, phases_of
-from rapo.cascade.clock import (
+from rapo.cascade.phases import (
     CLOCK,
     ENTRIES,
     EPISODE_KEY,

@@ -77,7 +77,7 @@ def test_the_film_tells_which_regions_are_never_deformed(source, scope):
     film = film_of(source, side, Draws(2), lambda: None)
     closed = film.arrays["open"] == 0
     assert closed.any() and closed.all() == (scope == "full")
-    np.testing.assert_array_equal(closed, engine.designated)
+    np.testing.assert_array_equal(closed, engine.gated_regions)
 
 
 def test_a_film_of_many_regions_tells_their_fields_less_often(source, monkeypatch):

@@ -78,8 +78,8 @@ class _Graph:
     """Active sets of a graph, written down after every step."""
 
     def __init__(self, env: Any) -> None:
-        self.engine, self.live = env.engine, env.engine.live
-        self.open = (~self.engine.designated).astype(np.uint8)
+        self.engine, self.live = env.engine, env.engine.harm_regions
+        self.open = (~self.engine.gated_regions).astype(np.uint8)
         self._active: list[Array] = []
 
     def note(self) -> None:

@@ -19,7 +19,7 @@ import pandas as pd
 from rapo.cascade import stats as row
 from rapo.cascade.draws import derive
 from rapo.cascade.engine import Cascade
-from rapo.cascade.served import greedy
+from rapo.cascade.greedy_policy import greedy
 from rapo.cascade.setting import AGGRESSIVE, CONSERVATIVE, EXPOSURE, REPLAY, Setting
 from rapo.graphs.generate import generate
 from rapo.paper.pieces import write_rows

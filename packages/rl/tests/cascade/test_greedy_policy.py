@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 import rapo
+from rapo.cascade.greedy_policy import GreedyPolicy
 from rapo.cascade.setting import EXPOSURE, PHASES, Setting
 from rapo.envs.vector import GraphDiffusionVectorEnv
-from rapo.paper.greedy import GreedyPolicy
 from rapo.policies import ConstantPolicy
 
 SHORT = Setting.default().replace(horizons=(120, 30, 60), delay=5)
