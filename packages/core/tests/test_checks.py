@@ -1,26 +1,24 @@
-"""Rules of fields: what they take, what they refuse, and what they say then."""
+"""Checks: what the types of fields take, what they refuse, and what the messages say."""
 
-from dataclasses import fields
-from types import SimpleNamespace
+from dataclasses import dataclass
+from typing import Annotated, Literal
 
 import numpy as np
 import pytest
 
-from rapo.agents import config as agents_config
-from rapo.agents.config import PPOConfig
-from rapo.cascade import setting as cascade_setting
 from rapo.cascade.setting import Setting
-from rapo_core import params as core_params
 from rapo_core.checks import (
-    AT_LEAST_ONE,
-    NOT_NEGATIVE,
-    POSITIVE,
-    PROBABILITY,
-    SHARE,
-    TRUTH,
-    WHOLE,
-    Rule,
-    between,
+    Count,
+    Ends,
+    FromOne,
+    FromZero,
+    Level,
+    OpenShare,
+    Positive,
+    Share,
+    ShareOrNone,
+    UserError,
+    Within,
     check_fields,
     one_of,
     rows_of,
@@ -28,48 +26,85 @@ from rapo_core.checks import (
 from rapo_core.params import FieldParams
 
 
-@pytest.mark.parametrize(("module", "kind"), [
-    (core_params, FieldParams), (cascade_setting, Setting), (agents_config, PPOConfig),
+@dataclass(frozen=True)
+class Small:
+    count: Count = 3
+    share: Share = 0.5
+    none: ShareOrNone = 0.0
+    inner: OpenShare = 0.5
+    level: Level = -2.0
+    ladder: tuple[Positive, ...] = (1.0, 2.0)
+    ends: Annotated[tuple[Count, Count], Ends()] = (1, 1)
+    box: tuple[Annotated[tuple[FromZero, FromOne], Ends(equal=False)], ...] = ((0, 1),)
+    word: Literal["a", "b"] = "a"
+    truth: bool = True
+    text: str = "x"
+    maybe: float | None = None
+    rate: Annotated[float, Within(0, 1, high_open=True), "what it is"] = 0.0
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+
+
+def test_what_fits_is_taken_and_lists_become_tuples():
+    assert Small(maybe=1).maybe == 1
+    made = Small(ladder=[1, 2.5], ends=[2, 7], box=[[0, 1], [2, 3]], share=1, word="b")
+    assert made.ladder == (1, 2.5) and made.ends == (2, 7) and made.box == ((0, 1), (2, 3))
+    assert hash(made) == hash(
+        Small(ladder=(1, 2.5), ends=(2, 7), box=((0, 1), (2, 3)), share=1, word="b")
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "wanted"),
+    [
+        ("count", 0, "a whole number >= 1"),
+        ("count", 2.0, "a whole number"),
+        ("count", True, "a whole number"),
+        ("count", (1,), "a whole number"),
+        ("share", 0, r"a number in \(0, 1\]"),
+        ("share", 1.1, r"\(0, 1\]"),
+        ("share", float("nan"), r"\(0, 1\]"),
+        ("share", "1", "a number"),
+        ("share", None, "a number"),
+        ("none", -0.1, r"\[0, 1\]"),
+        ("inner", 0.0, r"\(0, 1\)"),
+        ("inner", 1.0, r"\(0, 1\)"),
+        ("level", float("inf"), "a number"),
+        ("level", np.array([1.0, 2.0]), "a number"),
+        ("ladder", (), "several values"),
+        ("ladder", 3.0, "several values"),
+        ("ladder", (1.0, 0.0), "a number > 0"),
+        ("ends", (2, 1), "a lower and an upper end"),
+        ("ends", (1, 2, 3), "2 values"),
+        ("box", ((1, 1),), "a lower and an upper end"),
+        ("box", ((0, 0.5),), "a number >= 1"),
+        ("word", "c", "one of"),
+        ("truth", 1, "True or False"),
+        ("text", 1, "a text"),
+        ("maybe", "1", "a number"),
+        ("rate", 1.0, r"a number in \[0, 1\), got 1.0 \(what it is\)"),
+    ],
+)
+def test_what_does_not_fit_is_named_with_what_would(name, value, wanted):
+    with pytest.raises(UserError, match=f"{name} must be .*{wanted}"):
+        Small(**{name: value})
+
+
+@pytest.mark.parametrize(("kind", "inside", "outside"), [
+    (Positive, (1e-9, 2), (0, -1e-9)),
+    (FromZero, (0, 1e-9), (-1e-9,)),
+    (FromOne, (1, 1.5), (1 - 1e-9,)),
+    (ShareOrNone, (0, 0.5, 1), (-1e-9, 1 + 1e-9)),
+    (Share, (1e-9, 1), (0, 1 + 1e-9)),
+    (OpenShare, (1e-9, 1 - 1e-9), (0, 1)),
+    (Level, (-1e300, 1e300), (float("nan"), float("inf"))),
 ])  # fmt: skip
-def test_every_field_has_a_rule(module, kind):
-    assert set(module._RULES) == {field.name for field in fields(kind)}
-
-
-@pytest.mark.parametrize("value", [True, "1", None, float("nan"), float("inf"), np.array([1, 2])])
-def test_a_rule_about_numbers_takes_nothing_else(value):
-    assert not Rule("a number", lambda v: True).allows(value)
-
-
-def test_ends_of_an_interval():
-    open_end, closed = between(0, 1, low_open=True), between(0, 1, low_open=False)
-    assert [open_end.allows(v) for v in (0, 1e-9, 1, 1.01)] == [False, True, True, False]
-    assert [closed.allows(v) for v in (-1e-9, 0, 1, 1.01)] == [False, True, True, False]
-    assert (open_end.words, closed.words) == ("in (0, 1]", "in [0, 1]")
-
-
-@pytest.mark.parametrize(("rule", "inside", "outside"), [
-    (WHOLE, (1, 2), (0, -1)),
-    (POSITIVE, (1e-9, 2), (0, -1e-9)),
-    (NOT_NEGATIVE, (0, 1e-9), (-1e-9,)),
-    (AT_LEAST_ONE, (1, 1.5), (1 - 1e-9,)),
-    (PROBABILITY, (0, 0.5, 1), (-1e-9, 1 + 1e-9)),
-    (SHARE, (1e-9, 1 - 1e-9), (0, 1)),
-])  # fmt: skip
-def test_the_ends_of_every_named_rule(rule, inside, outside):
-    assert [rule.allows(v) for v in (*inside, *outside)] == [
+def test_the_ends_of_every_named_type(kind, inside, outside):
+    (rule,) = kind.__metadata__
+    assert [rule.holds(v) for v in (*inside, *outside)] == [
         *[True] * len(inside), *[False] * len(outside)
     ]  # fmt: skip
-
-
-def test_truth_is_no_number_and_a_number_no_truth():
-    assert TRUTH.allows(False) and not TRUTH.allows(0)
-    assert WHOLE.allows(1) and not WHOLE.allows(True) and not WHOLE.allows(1.0)
-
-
-def test_each_entry_of_a_tuple_is_checked_and_the_whole_is_named():
-    check_fields(SimpleNamespace(rates=(1, 2)), {"rates": WHOLE})
-    with pytest.raises(ValueError, match=r"rates must be a whole number >= 1, got \(1, 0\)"):
-        check_fields(SimpleNamespace(rates=(1, 0)), {"rates": WHOLE})
 
 
 def test_a_known_word_comes_back_and_another_is_shown_those_that_are():
@@ -79,7 +114,7 @@ def test_a_known_word_comes_back_and_another_is_shown_those_that_are():
 
 
 def test_a_setting_refuses_truth_where_it_wants_a_number():
-    with pytest.raises(ValueError, match="kappa must be a positive number, got True"):
+    with pytest.raises(ValueError, match="kappa must be a number, got True"):
         Setting.default().replace(kappa=True)
 
 
@@ -92,8 +127,8 @@ def test_numbers_of_numpy_become_floats_of_the_fields():
     [(None, [0, 1, 2]), ([2, 0], [2, 0]), (1, [1]), ([], []), ([False, True, True], [1, 2])],
 )
 def test_episodes_are_indices_or_a_mask(episodes, rows):
-    found = rows_of(episodes, 3)
-    assert found.tolist() == rows and found.dtype == np.int64
+    indices = rows_of(episodes, 3)
+    assert indices.tolist() == rows and indices.dtype == np.int64
 
 
 @pytest.mark.parametrize("episodes", [[3], [-1], [0.0], [True, False], "all"])

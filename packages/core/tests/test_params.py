@@ -45,7 +45,7 @@ def test_amounts_may_be_zero_and_have_no_upper_end(name, value):
 @pytest.mark.parametrize("name", RATES)
 @pytest.mark.parametrize("value", [0.0, -0.1, 1.0000001, math.nan, math.inf, -math.inf])
 def test_a_rate_out_of_range_is_named_with_its_range(name, value):
-    message = rf"^{name} must be in \(0, 1\], got {value} \(\w.*\)$"
+    message = rf"^{name} must be a number in \(0, 1\], got {value} \(\w.*\)$"
     with pytest.raises(ValueError, match=message):
         FieldParams(**{name: value})
 
@@ -54,7 +54,7 @@ def test_a_rate_out_of_range_is_named_with_its_range(name, value):
 @pytest.mark.parametrize("value", [-1e-9, -1.0, math.nan, math.inf])
 def test_an_amount_out_of_range_is_named_with_its_range(name, value):
     with pytest.raises(
-        ValueError, match=rf"^{name} must be in \[0, 1e\+09\], got {value} \(\w.*\)$"
+        ValueError, match=rf"^{name} must be a number in \[0, 1e\+09\], got {value} \(\w.*\)$"
     ):
         FieldParams(**{name: value})
 
@@ -101,7 +101,7 @@ def test_a_missing_name_takes_the_default():
 
 
 def test_a_bad_value_in_a_mapping_is_refused_too():
-    with pytest.raises(ValueError, match=r"^tau must be in \[0, 1e\+09\], got -1.0"):
+    with pytest.raises(ValueError, match=r"^tau must be a number in \[0, 1e\+09\], got -1.0"):
         FieldParams.from_dict({"tau": -1})
 
 

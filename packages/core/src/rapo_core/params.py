@@ -3,24 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass, fields
-from typing import Any
+from typing import Annotated, Any
 
-from rapo_core.checks import UserError, between, check_fields
+from rapo_core.checks import UserError, Within, check_fields, need_kind
 
 LARGEST = 1e9
-"""Upper end of constants that have none of their own: products of them must fit float32."""
+"""Upper end of constants without a bound of their own: products of them must fit float32."""
 
-_RULES = {
-    "lam": between(0, 1, low_open=True, meaning="decay rate of the trace G per step"),
-    "alpha": between(0, LARGEST, low_open=False, meaning="gain from harm to the trace G"),
-    "eta": between(0, LARGEST, low_open=False, meaning="growth rate of the scar H"),
-    "tau": between(0, LARGEST, low_open=False, meaning="trace above which scars grow"),
-    "delta": between(0, 1, low_open=True, meaning="scar retention per step (1 = irreversible)"),
-    "w_G": between(0, LARGEST, low_open=False, meaning="weight of G in the conductance"),
-    "w_H": between(0, LARGEST, low_open=False, meaning="weight of H in the conductance"),
-    "psi_min": between(0, 1, low_open=True, meaning="lower bound of the conductance"),
-}
+SMALLEST_PSI_MIN = 1e-30
+"""Lower bounds of psi below this would leave the normal range of float32."""
+
+_Gain = Within(0, LARGEST)
+_Rate = Within(0, 1, low_open=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,38 +27,33 @@ class FieldParams:
     0.1
     >>> FieldParams(lam=2)
     Traceback (most recent call last):
-    rapo_core.checks.UserError: lam must be in (0, 1], got 2.0 (decay rate of the trace G per step)
+    rapo_core.checks.UserError: lam must be a number in (0, 1], got 2.0 (decay rate of the trace G)
     """
 
-    lam: float = 0.1
+    lam: Annotated[float, _Rate, "decay rate of the trace G"] = 0.1
     """Decay rate of the trace per step, in (0, 1]."""
-    alpha: float = 0.5
+    alpha: Annotated[float, _Gain, "gain from harm to the trace G"] = 0.5
     """Gain from attributed harm to the trace, >= 0."""
-    eta: float = 0.05
+    eta: Annotated[float, _Gain, "growth rate of the scar H"] = 0.05
     """Scar growth per unit of trace above `tau` and step, >= 0."""
-    tau: float = 0.3
+    tau: Annotated[float, _Gain, "trace above which scars grow"] = 0.3
     """Threshold of the trace above which scars grow, >= 0."""
-    delta: float = 1.0
+    delta: Annotated[float, _Rate, "retention of the scar H per step, 1 = irreversible"] = 1.0
     """Scar retention per step, in (0, 1]; 1 is irreversible, 0.95..0.999 slow decay."""
-    w_G: float = 1.0
+    w_G: Annotated[float, _Gain, "weight of G in the conductance"] = 1.0
     """Weight of the trace in `psi`, >= 0."""
-    w_H: float = 2.0
+    w_H: Annotated[float, _Gain, "weight of H in the conductance"] = 2.0
     """Weight of the scar in `psi`, >= 0."""
-    psi_min: float = 0.1
+    psi_min: Annotated[float, _Rate, "lower bound of the conductance"] = 0.1
     """Lower bound of `psi`, in (0, 1]; keeps the deformation from shutting a region."""
 
     def __post_init__(self) -> None:
-        for name, rule in _RULES.items():
-            value = getattr(self, name)
-            try:
-                if isinstance(value, bool | str):
-                    raise TypeError
-                object.__setattr__(self, name, float(value))
-            except (TypeError, ValueError, OverflowError):
-                raise UserError(
-                    f"{name} must be a number, got {value!r} ({rule.meaning})"
-                ) from None
-        check_fields(self, _RULES)
+        for field in fields(self):  # whole numbers and numbers of NumPy become Python floats
+            value = getattr(self, field.name)
+            if not isinstance(value, bool | str):
+                with suppress(TypeError, ValueError, OverflowError):
+                    object.__setattr__(self, field.name, float(value))
+        check_fields(self)
 
     def to_dict(self) -> dict[str, float]:
         """The constants as a plain dict, for configs and manifests."""
@@ -76,3 +67,13 @@ class FieldParams:
         if unknown:
             raise UserError(f"unknown field constants {unknown}; known are {known}")
         return cls(**values)
+
+
+def single_precision(params: object) -> FieldParams:
+    """The constants, if a kernel in single precision can use them."""
+    checked = need_kind("params", params, FieldParams)
+    if checked.psi_min < SMALLEST_PSI_MIN:
+        raise UserError(
+            f"psi_min must be >= {SMALLEST_PSI_MIN:g} in single precision, got {checked.psi_min}"
+        )
+    return checked

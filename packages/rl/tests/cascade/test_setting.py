@@ -166,7 +166,7 @@ def test_a_value_out_of_range_is_named_with_what_is_allowed(name, value):
 @pytest.mark.parametrize("name", ["rates", "horizons"])
 @pytest.mark.parametrize("value", [(), (1, 1), (1, 1, 1, 1)])
 def test_three_numbers_are_three(name, value):
-    with pytest.raises(ValueError, match=rf"^{name} must hold three numbers, got "):
+    with pytest.raises(ValueError, match=rf"^{name} must be 3 values, got "):
         DEFAULT.replace(**{name: value})
 
 

@@ -93,7 +93,7 @@ def test_changes():
         ("lr=fast", "lr must be like 0.0003, got 'fast'"),
         ("epochs=1.5", "epochs must be like 1, got '1.5'"),
         ("setting.straddle=maybe", "straddle must be like True, got 'maybe'"),
-        ("lr=-1", "lr must be a positive number, got -1"),
+        ("lr=-1", "lr must be a number > 0, got -1"),
         ("setting.rates=1,2", "rates must hold three numbers"),
         ("setting.rates=1,a,2", "rates must be like"),
         ("params.delta=7", "delta"),

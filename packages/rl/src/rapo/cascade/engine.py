@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from rapo.cascade import checks
 from rapo.cascade.backends import LanesBackend, PushBackend, choose_backend
 from rapo.cascade.graph import Graph
 from rapo.cascade.injection import injection_rates
@@ -34,9 +33,22 @@ from rapo.cascade.phases import (
 from rapo.cascade.regions import RegionSpec, make_regions
 from rapo.cascade.setting import DECAY, EXPOSURE, REPLAY, Setting
 from rapo.cascade.stats import COUNT, STATS
-from rapo_core.checks import UserError, checked_state, truth, whole_number
+from rapo_core.checks import (
+    UserError,
+    check_episodes,
+    checked_actions,
+    checked_active,
+    checked_harm_regions,
+    checked_keys,
+    checked_phases,
+    checked_state,
+    checked_stimuli,
+    need_kind,
+    truth,
+    whole_number,
+)
 from rapo_core.deformation import Scope
-from rapo_core.params import FieldParams
+from rapo_core.params import FieldParams, single_precision
 
 __all__ = ["STATS", "Cascade"]
 
@@ -81,12 +93,12 @@ class Cascade(PhasedEpisodes):
         backend: str = "auto",
         threads: int = 1,
     ) -> None:
-        self.graph = checks.need_kind("graph", graph, Graph)
+        self.graph = need_kind("graph", graph, Graph)
         self.episodes = whole_number("episodes", episodes, 1)
         self.threads = whole_number("threads", threads, 1)
         setting = Setting.default() if setting is None else setting
-        self.setting = checks.need_kind("setting", setting, Setting)
-        self.params = checks.params_of(self.setting.params if params is None else params)
+        self.setting = need_kind("setting", setting, Setting)
+        self.params = single_precision(self.setting.params if params is None else params)
         self.scope = Scope.parse(deformation)
         self.regions = make_regions(
             self.setting.regions if regions is None else regions,
@@ -97,12 +109,12 @@ class Cascade(PhasedEpisodes):
         self.rates = injection_rates(graph, self.setting)
         self.harm_region_of = self.regions
         if harm_region_of is not None:
-            self.harm_region_of = checks.harm_region_of(harm_region_of, graph.n, self.region_count)
+            self.harm_region_of = checked_harm_regions(harm_region_of, graph.n, self.region_count)
         self.harm_regions = np.unique(self.harm_region_of[graph.sensitive])
         """(R,) regions that can ever carry harm; the fields of all other regions stay 0."""
         self.gated_regions = self.scope.gated_regions(len(self.harm_regions))
         """(R,) which of the harm regions may be deformed."""
-        phases = checks.phases_of(deform_phases)
+        phases = checked_phases(deform_phases)
         self._schedule = schedule_of(
             self.setting.horizons if truth("scheduled", scheduled) else None,
             coupled=truth("coupled", coupled),
@@ -177,7 +189,7 @@ class Cascade(PhasedEpisodes):
             episodes: indices to place; default all.
         """
         rows = self.rows_of(episodes)
-        states = checks.states_of(active, len(rows), self.graph.n)
+        states = checked_active(active, len(rows), self.graph.n)
         idle = rows[self._episode[STIMULUS, rows] == 0]
         if len(idle):
             raise UserError(f"episodes {idle[:5].tolist()} are not started; call start() first")
@@ -202,7 +214,7 @@ class Cascade(PhasedEpisodes):
             and actions.shape == self._shape
             and actions.flags.carray
         ):
-            actions = checks.actions_of(actions, self.episodes, self._shape)
+            actions = checked_actions(actions, self.episodes, self._shape)
         trace = np.empty(self._room, _SINGLE)
         self._run(actions, trace)
         return trace if self._unpadded else trace[:, : self.episodes]
@@ -215,7 +227,8 @@ class Cascade(PhasedEpisodes):
             steps: number of steps, >= 1.
         """
         steps = whole_number("steps", steps, 1)
-        checked = checks.actions_of(actions, self.episodes, self._shape, (steps, self.episodes))
+        each_step = (steps, self.episodes)
+        checked = checked_actions(actions, self.episodes, self._shape, each_step)
         trace = np.empty((steps, *self._room), _SINGLE)
         self._run(checked.reshape(-1), trace.reshape(-1, self._room[1]))
         return trace[:, :, : self.episodes]
@@ -262,7 +275,7 @@ class Cascade(PhasedEpisodes):
                 "the snapshot is of another graph, other regions or harm regions; restore "
                 "it into an engine built alike"
             )
-        checks.check_values(arrays, self.graph.stimuli, "G", "H", "affected")
+        check_episodes(arrays, self.graph.stimuli, "G", "H", "affected")
         for thread_state in self._backend.thread_states:
             thread_state[SLOT] = 0
         self._backend.write(*(arrays[name] for name in ("active", "spent", "G", "H", "affected")))
@@ -295,7 +308,7 @@ class Cascade(PhasedEpisodes):
     def _begin_episodes(
         self, rows: Whole, keys: npt.ArrayLike, stimuli: Whole, keep_memory: bool
     ) -> None:
-        k = checks.keys_of(keys, len(rows))
+        k = checked_keys(keys, len(rows))
         self._episode[ENTRIES:, rows] = 0
         self._keys[EPISODE_KEY, rows] = k
         if not keep_memory:
@@ -311,7 +324,7 @@ class Cascade(PhasedEpisodes):
 
     def check_stimuli(self, stimuli: npt.ArrayLike, count: int) -> npt.NDArray[np.int64]:
         """(count,) 1-based stimuli from one or one per episode; an unknown one is an error."""
-        return checks.stimuli_of(stimuli, count, self.graph.stimuli)
+        return checked_stimuli(stimuli, count, self.graph.stimuli)
 
     def _all_regions(self, field: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
         whole = np.zeros((self.episodes, self.region_count), np.float32)

@@ -12,17 +12,18 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from functools import lru_cache
 from importlib.resources import files
-from typing import Any
+from typing import Annotated, Any, Literal
 
 from rapo_core.checks import (
-    AT_LEAST_ONE,
-    NOT_NEGATIVE,
-    POSITIVE,
-    PROBABILITY,
-    SHARE,
-    TRUTH,
-    Rule,
+    Count,
+    FromOne,
+    FromZero,
+    OpenShare,
+    Positive,
+    Share,
+    ShareOrNone,
     UserError,
+    Within,
     check_fields,
 )
 from rapo_core.params import FieldParams
@@ -52,89 +53,84 @@ PHASES = ("exposure", "decay", "replay")
 class Setting:
     """Choices about graph, dynamics, injection, reward, budget; `Setting.default()` reads them."""
 
-    neighbours: float
+    neighbours: FromOne
     """Targets are drawn among the `neighbours * out_degree` nearest nodes, >= 1."""
-    sensitive_low: float
+    sensitive_low: OpenShare
     """Smallest share of nodes in V_sens, in (0, 1)."""
-    sensitive_high: float
+    sensitive_high: OpenShare
     """Largest share of nodes in V_sens, in (0, 1)."""
-    stretch: float
+    stretch: FromOne
     """Length over breadth of the shape along which V_sens is grown, >= 1; 1 is a ball."""
-    echo: float
+    echo: ShareOrNone
     """Probability that an edge leaving V_sens is turned inwards, in [0, 1]; generated graphs."""
-    inside_weight: float
+    inside_weight: Positive
     """Factor on the probability of edges inside V_sens before scaling, > 0."""
-    entering_weight: float
+    entering_weight: Positive
     """The same of edges into V_sens, > 0."""
-    leaving_weight: float
+    leaving_weight: Positive
     """The same of edges out of V_sens, > 0."""
-    factor: float
+    factor: FromZero
     """Factor on all probabilities of a generated graph, >= 0; 0 searches, for each graph, the one
     that gives `cascade_target`, as is always done for a loaded graph."""
-    cascade_target: float
+    cascade_target: Positive
     """Mean |A_t| over steps 50..400 of a nominal run with the moderate action, > 0."""
-    seeding: str
+    seeding: Literal["ball", "split"]
     """Where the seeds of a stimulus lie: in a `ball` around a node of V_sens, or `split` into those
     nearest to it inside V_sens and those nearest outside."""
-    support: int
+    support: Count
     """Seed nodes of a stimulus, >= 1; split ones are at most an eighth of the nodes."""
-    inside_share: float
+    inside_share: ShareOrNone
     """Of split seeds: mean share inside V_sens, in [0, 1]."""
-    inside_spread: float
+    inside_spread: FromZero
     """Of split seeds: the share is uniform over stimuli within `inside_share` +- this, >= 0."""
-    ignition_runs: int
+    ignition_runs: Annotated[int, Within(0)]
     """Nominal runs under each action in which a stimulus must ignite V_sens, >= 0; one that fails
     is drawn again when a graph is generated. 0 keeps every stimulus."""
-    edge_cap: float
+    edge_cap: Share
     """Largest probability of an edge, in (0, 1]: odds of 1 are infinite, no gate lowers them."""
-    loaded_support: int
+    loaded_support: Count
     """Seed nodes of a stimulus on a loaded graph, >= 1."""
-    loaded_share: float
+    loaded_share: ShareOrNone
     """Mean share inside V_sens of split seeds on a loaded graph, in [0, 1]."""
-    loaded_spread: float
+    loaded_spread: FromZero
     """The share there is uniform over stimuli within `loaded_share` +- this, >= 0."""
-    spread: str
+    spread: Literal["outbreak", "cascade", "contact"]
     """Who may be activated and how often: `outbreak`, `cascade` or `contact`, see `SPREADS`."""
-    persistence: float | None = None
+    persistence: Annotated[float, Within(0, 1, high_open=True)] | None = None
     """s: probability that an active node stays active by itself, in [0, 1); None with `cascade`,
     where active nodes stay until the phase ends."""
-    delay: int
+    delay: Count
     """D: steps between activity and the harm it causes, >= 1."""
-    regions: str
+    regions: Annotated[str, "a region spec such as 'community:5'"]
     """Region spec: `node`, `community:<mean size>`, `pieces:<mean size>` or `grid:<k>`."""
     straddle: bool
     """Whether a community may hold nodes on both sides of the border of V_sens."""
-    rates: tuple[float, float, float]
+    rates: tuple[Positive, Positive, Positive]
     """Expected seeds per step under the aggressive, moderate and conservative action, > 0."""
-    injection_cap: float
+    injection_cap: Share
     """Largest probability with which a step injects into one node, in (0, 1]."""
-    influence_tilt: float
+    influence_tilt: FromZero
     """Aggressive seeds are weighted by exp(influence_tilt * influence), >= 0."""
-    risk_tilt: float
+    risk_tilt: FromZero
     """Conservative seeds are weighted by exp(-risk_tilt * risk), >= 0."""
-    kappa_s: float
+    kappa_s: FromZero
     """Saturation of the reward for served injections, >= 0; 0 is a reward linear in them."""
-    outside_weight: float
+    outside_weight: FromZero
     """Weight of engagement outside V_sens in the reward, >= 0."""
-    kappa: float
+    kappa: Positive
     """Saturation of engagement outside V_sens, in nodes, > 0."""
-    psi_min: float
+    psi_min: Share
     """Lower bound of the conductance where no constants of the fields are given, in (0, 1]."""
-    budget: float
+    budget: FromZero
     """f: budget of every cost, as a share of the constant aggressive policy's under `P0`, >= 0;
     at 0 the duals rise with the cost itself, as the paper writes it."""
-    horizons: tuple[int, int, int]
+    horizons: tuple[Count, Count, Count]
     """Steps of exposure, decay and replay, >= 1 each."""
     show_stimulus: bool
     """Whether the observable `x` also holds the centroid of the stimulus' seed distribution."""
 
     def __post_init__(self) -> None:
-        for name in ("rates", "horizons"):
-            value = getattr(self, name)
-            if isinstance(value, str) or not hasattr(value, "__len__") or len(value) != 3:
-                raise UserError(f"{name} must hold three numbers, got {value!r}")
-            object.__setattr__(self, name, tuple(value))
-        check_fields(self, _RULES)
+        check_fields(self)
         if (self.persistence is None) != (self.spread == CASCADE):
             stays = "stay active until the phase ends: leave persistence out"
             leaves = "stay with probability persistence: give a number in [0, 1)"
@@ -198,55 +194,6 @@ class Setting:
         if wrong:
             raise UserError(f"unknown or missing settings {wrong}; needed are {sorted(names)}")
         return cls(**given)
-
-
-def _whole(value: Any) -> bool:
-    return not isinstance(value, bool) and int(value) == value and value >= 1
-
-
-_STEPS = Rule("a whole number of steps >= 1", _whole)
-_SEEDS = Rule("a whole number >= 1", _whole)
-SEEDINGS = ("ball", "split")
-_RULES: dict[str, Rule] = {
-    "neighbours": AT_LEAST_ONE,
-    "sensitive_low": SHARE,
-    "sensitive_high": SHARE,
-    "stretch": AT_LEAST_ONE,
-    "echo": PROBABILITY,
-    "inside_weight": POSITIVE,
-    "entering_weight": POSITIVE,
-    "leaving_weight": POSITIVE,
-    "factor": NOT_NEGATIVE,
-    "cascade_target": POSITIVE,
-    "seeding": Rule(f"one of {', '.join(SEEDINGS)}", lambda v: v in SEEDINGS, number=False),
-    "support": _SEEDS,
-    "inside_share": PROBABILITY,
-    "inside_spread": NOT_NEGATIVE,
-    "loaded_support": _SEEDS,
-    "loaded_share": PROBABILITY,
-    "loaded_spread": NOT_NEGATIVE,
-    "ignition_runs": Rule("a whole number >= 0", lambda v: int(v) == v and v >= 0),
-    "edge_cap": Rule("a probability in (0, 1]", lambda v: 0 < v <= 1),
-    "spread": Rule(f"one of {', '.join(SPREADS)}", lambda v: v in SPREADS, number=False),
-    "persistence": Rule("a probability in [0, 1)", lambda v: 0 <= v < 1, optional=True),
-    "delay": _STEPS,
-    "regions": Rule(
-        "a region spec such as 'community:5'", lambda v: isinstance(v, str), number=False
-    ),
-    "straddle": TRUTH,
-    "rates": Rule("three positive numbers of seeds per step", lambda v: v > 0),
-    "injection_cap": Rule("a probability in (0, 1]", lambda v: 0 < v <= 1),
-    "influence_tilt": NOT_NEGATIVE,
-    "risk_tilt": NOT_NEGATIVE,
-    "kappa_s": NOT_NEGATIVE,
-    "outside_weight": NOT_NEGATIVE,
-    "kappa": POSITIVE,
-    "psi_min": Rule("a number in (0, 1]", lambda v: 0 < v <= 1),
-    "budget": NOT_NEGATIVE,
-    "horizons": Rule("three whole numbers of steps >= 1", _whole),
-    "show_stimulus": TRUTH,
-}
-"""What each value must be, in words and as a test of one number (or word)."""
 
 
 BEFORE: dict[str, Any] = {

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from rapo.cascade.checks import check_values, phases_of
 from rapo.cascade.phases import (
     CLOCK,
     ENTRIES,
@@ -24,7 +23,7 @@ from rapo.cascade.phases import (
     schedule_of,
 )
 from rapo.cascade.setting import DECAY, EXPOSURE, REPLAY
-from rapo_core.checks import UserError, truth
+from rapo_core.checks import UserError, check_episodes, checked_phases, truth
 
 Array = npt.NDArray[Any]
 Whole = npt.NDArray[np.int64]
@@ -55,7 +54,7 @@ class Phases:
         self._schedule = schedule_of(
             horizons if truth("scheduled", scheduled) else None,
             coupled=truth("coupled", coupled),
-            gated=phases_of(deformed),
+            gated=checked_phases(deformed),
         )
 
     @property
@@ -134,7 +133,7 @@ class Phases:
 
     def check(self, state: Mapping[str, Array], stimuli: int) -> None:
         """Refuse what `restore` could not take over."""
-        check_values(state, stimuli)
+        check_episodes(state, stimuli)
 
     def restore(self, state: Mapping[str, Array]) -> None:
         """Take over a checked `snapshot`."""

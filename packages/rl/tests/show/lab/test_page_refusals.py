@@ -19,9 +19,9 @@ def test_wrong_and_missing_tokens(browser, lab):
 @pytest.mark.parametrize(
     ("name", "value", "part"),
     [
-        ("tau", "-1", "tau must be in [0"),
-        ("lam", "0", "lam must be in (0"),
-        ("psi_min", "2", "psi_min must be in (0, 1]"),
+        ("tau", "-1", "tau must be a number in [0"),
+        ("lam", "0", "lam must be a number in (0"),
+        ("psi_min", "2", "psi_min must be a number in (0, 1]"),
         ("regions", "odd:3", "unknown regions"),
         ("episodes", "5000", "<= 200"),
         ("shown", "99", "<= 3"),

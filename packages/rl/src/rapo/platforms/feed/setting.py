@@ -4,16 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from rapo.platforms.settings import (
-    Count,
-    FromOne,
-    FromZero,
-    FrozenSetting,
-    Level,
-    Share,
-    ShareOrNone,
-)
-from rapo_core.checks import UserError
+from rapo.platforms.settings import FrozenSetting
+from rapo_core.checks import Count, FromOne, FromZero, Level, Share, ShareOrNone, UserError
 
 
 @dataclass(frozen=True)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
-from rapo.platforms.settings import Count, Ends, FromOne, FrozenSetting, Positive, Share
-from rapo_core.checks import UserError
+from rapo.platforms.settings import FrozenSetting
+from rapo_core.checks import Count, Ends, FromOne, Positive, Share, UserError
 
 
 @dataclass(frozen=True)

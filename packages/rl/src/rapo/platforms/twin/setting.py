@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated
 
-from rapo.platforms.settings import Count, Ends, FromZero, FrozenSetting, Positive, Share, Within
-from rapo_core.checks import UserError
+from rapo.platforms.settings import FrozenSetting
+from rapo_core.checks import Count, Ends, FromZero, Positive, Share, UserError, Within
 
 Span = Annotated[tuple[FromZero, FromZero], Ends(equal=False)]
 """Low and high of mol/L or of K."""

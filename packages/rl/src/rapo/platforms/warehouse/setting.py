@@ -5,17 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Annotated
 
-from rapo.platforms.settings import (
-    Count,
-    Ends,
-    FromOne,
-    FrozenSetting,
-    Positive,
-    Share,
-    ShareOrNone,
-    Within,
-)
-from rapo_core.checks import UserError
+from rapo.platforms.settings import FrozenSetting
+from rapo_core.checks import Count, Ends, FromOne, Positive, Share, ShareOrNone, UserError, Within
 
 MOST_ROUTES = 31
 """Routes are the bits of a whole number while they are compared."""
