@@ -11,7 +11,6 @@ from repository import ROOT
 
 import rapo
 from rapo import cli
-from rapo.policies import ConstantPolicy
 from rapo.show.film import record
 from rapo.show.film.subject import Subject
 from rapo.suite.domains import DOMAINS
@@ -59,39 +58,6 @@ def test_it_films_every_platform(watch, monkeypatch, tmp_path, domain):
     image = Image.open("a.gif")
     assert (image.n_frames, image.size[0]) == (5, 480)
     assert [file.name for file in tmp_path.iterdir()] == ["a.gif"]
-
-
-@pytest.mark.parametrize("domain", PLATFORMS, ids=lambda domain: domain.name)
-def test_a_platform_is_recorded_as_rsd_runs_it(domain):
-    env = domain.make(1000, True)
-    spans, every = (60, 10, 60), 10
-    policy = ConstantPolicy(domain.action, int(env.single_action_space.n))
-    left, right = (
-        record(env, policy, deformed=deformed, seed=5, horizons=spans, every=every)
-        for deformed in (False, True)
-    )
-    found = rapo.rsd.evaluate(env, policy, 1, 5, True, horizons=spans)
-    np.testing.assert_array_equal(right.reach, found.traces["reach"][0])
-    np.testing.assert_array_equal(right.sensitive, found.traces["sensitive_mass"][0])
-    for first, last in zip(left.view.states[:6], left.view.states[7:], strict=True):
-        for name in (n for n in first if n.startswith("engine.state.")):
-            np.testing.assert_array_equal(first[name], last[name], name)
-    shape = right.view.picture(12).shape
-    assert shape == left.view.picture(12).shape and shape[2] == 3
-
-
-def test_pictures_of_P0_leave_out_the_memory_that_nothing_reads():
-    domain = DOMAINS["routing"]
-    env = domain.make(1000, True)
-    policy = ConstantPolicy(domain.action, int(env.single_action_space.n))
-    view = record(env, policy, deformed=False, seed=5, horizons=(150, 10, 10), every=10).view
-    last = len(view.states) - 1
-    shown = view.picture(last)
-    assert np.asarray(view.states[last]["engine.memory.H"]).any()
-    view.env.restore(view.states[last])
-    red = np.array([shown, view.env.engine.frame(0)]).astype(int)
-    red = (red[..., 0] - red[..., 2] > 60).sum(axis=(1, 2))
-    assert red[1] > red[0]
 
 
 def test_it_films_a_checkpoint_on_its_own_graph():

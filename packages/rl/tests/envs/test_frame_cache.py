@@ -4,7 +4,7 @@ import numpy as np
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
-from rapo.envs.frame_cache import Blit
+from rapo.envs.frame_cache import FrameCache
 
 
 def figure():
@@ -22,7 +22,7 @@ def move(dots, words, number):
 def test_frames_are_those_of_a_full_drawing():
     made, *moving = figure()
     whole, *drawn = figure()
-    blit, canvas = Blit(made, moving), FigureCanvasAgg(whole)
+    blit, canvas = FrameCache(made, moving), FigureCanvasAgg(whole)
     for number in (1, 3, 1):
         move(*moving, number)
         move(*drawn, number)
@@ -32,7 +32,7 @@ def test_frames_are_those_of_a_full_drawing():
 
 def test_what_is_painted_lies_under_what_moves_and_does_not_stay():
     made, dots, words = figure()
-    blit = Blit(made, [dots, words])
+    blit = FrameCache(made, [dots, words])
     move(dots, words, 2)
     clean = blit.frame()
 

@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated
 
 import typer
 
 from rapo.cli.options import Force, stoppable
-
-if TYPE_CHECKING:
-    from rapo.show.film.recording import Recording
-    from rapo.show.film.subject import Subject
 
 PLATFORM_WIDTH = 1280
 """Pixels of a film of a platform, whose pictures have text of their own."""
@@ -73,71 +68,44 @@ def watch(
     rapo watch --graph net.npz --policy runs/RAPO/checkpoint.pt --out net.mp4
     rapo watch --env rapo/Routing-v0 --out routing.gif
     """  # noqa: D301  # click keeps the lines after a backspace as they are
+    from rich.progress import Progress
+
+    from rapo.cascade.setting import EXPOSURE, REPLAY
     from rapo.cli.parse import parse_horizons
-    from rapo.show.film.encode import FASTEST, checked_path
+    from rapo.html.terminal import progress_line
+    from rapo.rsd.metrics import auc_ratio
+    from rapo.show.film.encode import MOST_FPS, checked_path, durations, film
     from rapo.show.film.scene import WIDTH, checked_size
     from rapo.show.film.subject import Subject
+    from rapo.show.record import HEADINGS, GraphView, frame_steps, record
     from rapo_core.checks import whole_number
 
     checked_path(out, force=force)
-    whole_number("fps", fps, 1, FASTEST)
+    whole_number("fps", fps, 1, MOST_FPS)
     checked_size(WIDTH if size is None else size)
     spans = None if horizons is None else parse_horizons(horizons)
     subject = Subject(
         env=env, nodes=nodes, graph_seed=graph_seed, graph=graph, action=action, policy=policy,
         platform_seed=platform_seed,
     )  # fmt: skip
-    with stoppable("nothing was written"):
-        left, right = _record(subject, seed=episode, stimulus=stimulus, horizons=spans, every=every)
-        _write(left, right, out, fps=fps, size=size, force=force)
-
-
-def _record(subject: Subject, **options: Any) -> tuple[Recording, Recording]:
-    """The episode under P0 and under the deformed kernel."""
-    from rich.progress import Progress
-
-    from rapo.show.film.recording import record
-
-    env, policy = subject.find()
-    options["horizons"] = spans = options["horizons"] or env.horizons
-    with Progress(transient=True) as progress:
-        task = progress.add_task("exposure, washout, replay", total=2 * sum(spans))
+    with stoppable("nothing was written"), Progress(transient=True) as progress:
+        source, actor = subject.find()
         left, right = (
-            record(env, policy, deformed=deformed, tick=partial(progress.advance, task), **options)
-            for deformed in (False, True)
-        )
-    return left, right
-
-
-def _write(
-    left: Recording, right: Recording, out: Path, *, fps: int, size: int | None, force: bool
-) -> None:
-    """Write the film, and print how long it lasts and how much of the cascade came back."""
-    from rich.console import Console
-    from rich.progress import Progress
-
-    from rapo.cascade.setting import EXPOSURE, REPLAY
-    from rapo.rsd.metrics import auc_ratio
-    from rapo.show.film.encode import durations
-    from rapo.show.film.output import film
-    from rapo.show.film.recording import GraphView, frame_steps
-    from rapo.show.film.scene import WIDTH
-
+            record(
+                source, actor, deformed=bool(deformed), seed=episode, stimulus=stimulus,
+                horizons=spans, every=every, on_progress=progress_line(progress, heading),
+            )
+            for deformed, heading in enumerate(HEADINGS)
+        )  # fmt: skip
+        width = size or (WIDTH if isinstance(left.view, GraphView) else PLATFORM_WIDTH)
+        on_progress = progress_line(progress, "frames")
+        film(left, right, out, fps=fps, size=width, force=force, on_progress=on_progress)
     frames = len(frame_steps(left.spans, left.every))
-    width = size or (WIDTH if isinstance(left.view, GraphView) else PLATFORM_WIDTH)
-    with Progress(transient=True) as progress:
-        task = progress.add_task(f"{frames} frames", total=frames)
-        advance = partial(progress.advance, task)
-        film(left, right, out, fps=fps, size=width, force=force, tick=advance)
-    console = Console()
-    seconds = durations(frames, fps).sum() / 1000
-    console.print(
-        f"wrote {out}: {frames} frames, {seconds:.1f} s, {out.stat().st_size / 1e6:.1f} MB",
-        highlight=False,
-    )
+    seconds, size_mb = durations(frames, fps).sum() / 1000, out.stat().st_size / 1e6
+    typer.echo(f"wrote {out}: {frames} frames, {seconds:.1f} s, {size_mb:.1f} MB")
     first, last = left.spans[EXPOSURE], left.spans[REPLAY]
     ratios = ", ".join(
         f"{each.name} {auc_ratio(each.sensitive[:first], each.sensitive[-last:]):.2f}"
         for each in (left, right)
     )
-    console.print(f"Sensitive mass of Replay over Exposure: {ratios}", highlight=False)
+    typer.echo(f"Sensitive mass of Replay over Exposure: {ratios}")

@@ -1,4 +1,4 @@
-"""`Blit`: a figure whose still part is drawn once, for frames that follow each other."""
+"""`FrameCache`: a figure whose still part is drawn once, for frames that follow each other."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy.typing as npt
 Pixels = npt.NDArray[np.uint8]
 
 
-class Blit:
+class FrameCache:
     """Frames of a figure: what moves is drawn over a copy of what does not.
 
     Args:

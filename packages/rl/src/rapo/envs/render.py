@@ -71,14 +71,25 @@ def node_size(n: int) -> float:
     return float(np.clip(9000 / n, 2, 120))
 
 
+def strongest_edges(graph: Graph, most: int = 20_000) -> npt.NDArray[np.integer[Any]]:
+    """(k, 2) nodes of the most probable edges; more than 20,000 would be a grey square."""
+    strongest = np.argsort(-graph.prob, kind="stable")[:most]
+    return np.stack([graph.sources[strongest], graph.indices[strongest]], axis=1)
+
+
+def edge_lines(graph: Graph, edges: npt.NDArray[np.integer[Any]], **style: Any) -> Any:
+    """A line for each of some edges (k, 2), to add to axes; `style` is that of matplotlib."""
+    from matplotlib.collections import LineCollection
+
+    return LineCollection(list(graph.positions[edges]), **style)
+
+
 def draw_graph(ax: Any, graph: Graph) -> Any:
     """Edges, nodes and the outline of V_sens on `ax`; returns the node collection."""
-    from matplotlib.collections import LineCollection
     from matplotlib.lines import Line2D
 
-    strongest = np.argsort(-graph.prob, kind="stable")[:20_000]  # more would be a grey square
-    ends = graph.positions[np.stack([graph.sources[strongest], graph.indices[strongest]], axis=1)]
-    ax.add_collection(LineCollection(list(ends), colors="#DDE1E7", linewidths=0.5, zorder=1))
+    style = {"colors": "#DDE1E7", "linewidths": 0.5, "zorder": 1}
+    ax.add_collection(edge_lines(graph, strongest_edges(graph), **style))
     borders = np.where(graph.sensitive, SENSITIVE, "#8A919C")
     nodes = ax.scatter(
         *graph.positions.T,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +11,7 @@ import numpy.typing as npt
 import pandas as pd
 from rich import box
 from rich.console import Console
+from rich.progress import Progress
 from rich.table import Table
 
 from rapo.html.page import Section
@@ -35,6 +36,12 @@ def print_sections(console: Console, sections: Sequence[Section], folder: Path) 
     console.print(
         f"wrote {folder / 'report.html'} and {folder / 'summary.md'}{also}", highlight=False
     )
+
+
+def progress_line(progress: Progress, title: str) -> Callable[[int, int], None]:
+    """Add a line to a progress display; call the result with what is done and how much there is."""
+    task = progress.add_task(title, total=None)
+    return lambda done, total: progress.update(task, completed=done, total=total)
 
 
 def print_frame(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from matplotlib.figure import Figure
 
 from rapo.cascade.setting import PHASES
-from rapo.envs.frame_cache import Blit
+from rapo.envs.frame_cache import FrameCache
 from rapo.platforms.proposal import Array
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ class Canvas:
         above = axes[1] + axes[3]
         left, up = max(axes[0], 0.025), (1 + above) / 2 - 0.01
         self._title = self.figure.text(left, up, "", color=INK, fontsize=14)
-        self._blit: Blit | None = None
+        self._cache: FrameCache | None = None
 
     def legend(self, handles: Sequence[Any]) -> None:
         """What things mean, in one line below."""
@@ -57,13 +57,13 @@ class Canvas:
         Args:
             moving: what changes between pictures, and whatever lies above such, the lowest first.
         """
-        self._blit = Blit(self.figure, [*moving, self._title])
+        self._cache = FrameCache(self.figure, [*moving, self._title])
 
     def pixels(self, title: str) -> Array:
         """(H, W, 3) uint8 of the finished figure as it is, with a title."""
-        assert self._blit is not None
+        assert self._cache is not None
         self._title.set_text(title)
-        return self._blit.frame()
+        return self._cache.frame()
 
 
 def when(platform: BatchPlatform, episode: int) -> str:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from rapo.platforms.map import PlatformMap
 from rapo.platforms.proposal import Array, Candidates, Harmed, State
 from rapo_core.checks import UserError
 
@@ -78,6 +79,10 @@ class PlatformHooks(ABC):
     def frame(self, episode: int) -> Array:
         """A picture (H, W, 3) uint8 of one episode; a platform without one is not rendered."""
         raise NotImplementedError
+
+    def map(self) -> PlatformMap | None:
+        """Where regions and walkers are, for `rapo lab`; None for a platform without a map."""
+        return None
 
     def describe(self) -> dict[str, Any]:
         """What a manifest should say of the platform."""

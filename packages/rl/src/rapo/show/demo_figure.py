@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from rapo.cascade.graph import Graph
 from rapo.cascade.setting import DECAY, PHASES, REPLAY
-from rapo.envs.render import SENSITIVE, node_size
+from rapo.envs.render import SENSITIVE, edge_lines, node_size, strongest_edges
 from rapo.rsd.plots import smoothed
 from rapo.rsd.result import RSDResult
 from rapo_core.checks import UserError
@@ -77,10 +77,8 @@ def _curves(ax: Any, results: dict[str, RSDResult]) -> None:
 
 
 def _map(ax: Any, graph: Graph, activity: npt.NDArray[np.float32], highest: float) -> Any:
-    from matplotlib.collections import LineCollection
-
-    ends = graph.positions[np.stack([graph.sources, graph.indices], axis=1)]
-    ax.add_collection(LineCollection(list(ends), colors="#E3E6EA", linewidths=0.4, zorder=1))
+    style = {"colors": "#E3E6EA", "linewidths": 0.4, "zorder": 1}
+    ax.add_collection(edge_lines(graph, strongest_edges(graph), **style))
     x, y = graph.positions.T
     points = ax.scatter(
         x, y, s=0.7 * node_size(graph.n), c=activity, cmap="OrRd", vmin=0, vmax=highest,

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rapo.cascade.graph import Graph
-from rapo.envs.render import ACTIVE, SENSITIVE, node_size
+from rapo.envs.render import ACTIVE, SENSITIVE, edge_lines, node_size, strongest_edges
 
 EDGES_DRAWN = 15_000
 """The strongest edges; more would be a grey square."""
@@ -88,17 +88,12 @@ def _frame(graph: Graph) -> tuple[npt.NDArray[np.float64], float]:
 
 
 def _draw_edges(ax: Any, graph: Graph) -> None:
-    from matplotlib.collections import LineCollection
-
-    strongest = np.argsort(-graph.prob, kind="stable")[:EDGES_DRAWN]
-    source, target = graph.sources[strongest], graph.indices[strongest]
-    inside = graph.sensitive[source] & graph.sensitive[target]
-    faint = float(np.clip(1200 / max(len(strongest), 1), 0.05, 0.6))
-    for chosen, colour in ((~inside, _EDGE), (inside, _EDGE_INSIDE)):
-        ends = graph.positions[np.stack([source[chosen], target[chosen]], axis=1)]
-        ax.add_collection(
-            LineCollection(list(ends), colors=colour, linewidths=0.5, alpha=faint, zorder=1)
-        )
+    edges = strongest_edges(graph, EDGES_DRAWN)
+    inside = graph.sensitive[edges].all(axis=1)
+    faint = float(np.clip(1200 / max(len(edges), 1), 0.05, 0.6))
+    for members, colour in ((~inside, _EDGE), (inside, _EDGE_INSIDE)):
+        style = {"colors": colour, "linewidths": 0.5, "alpha": faint, "zorder": 1}
+        ax.add_collection(edge_lines(graph, edges[members], **style))
 
 
 def _legend(figure: Any, entries: dict[str, str]) -> None:

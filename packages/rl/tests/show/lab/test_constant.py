@@ -10,7 +10,6 @@ import pytest
 from rapo.rsd.frame import against
 from rapo.rsd.runner import evaluate
 from rapo.show.lab.constant import run_constant
-from rapo.show.lab.film import film_of
 from rapo.show.lab.numbers import CURVES, answer
 from rapo.show.lab.request import Draws
 
@@ -49,47 +48,6 @@ def test_a_run_refuses_what_it_would_not_do_right(source):
     other = env.like(2, schedule="external")
     with pytest.raises(ValueError, match="call reset"):
         other.run(0, 5)
-
-
-def test_the_film_is_of_the_episode_whose_curves_are_shown(source):
-    draws = Draws(4, seed=3, shown=2)
-    found = answer(source, source.side, draws, lambda: None)
-    film = film_of(source, source.side, draws, lambda: None)
-    n = source.graph.n
-    active = np.unpackbits(film.arrays["active"], axis=1, count=n, bitorder="little")
-    np.testing.assert_array_equal(active.sum(axis=1), found.result.traces["reach"][2])
-    inside = active[:, source.graph.sensitive].sum(axis=1)
-    np.testing.assert_array_equal(inside, found.result.traces["sensitive_mass"][2])
-    assert film.every == 1
-    mass = film.arrays["H"].sum(axis=1, dtype=np.float64)
-    np.testing.assert_allclose(mass, found.result.traces["scar_mass"][2], rtol=1e-4)
-    assert film.stimulus == found.result.frame["stimulus"][2]
-    regions = source.regions(source.side.regions)
-    live = np.unique(regions[source.graph.sensitive])
-    np.testing.assert_array_equal(live[film.arrays["region"][source.graph.sensitive]],
-                                  regions[source.graph.sensitive])  # fmt: skip
-
-
-@pytest.mark.parametrize("scope", ["full", "local:0.5"])
-def test_the_film_tells_which_regions_are_never_deformed(source, scope):
-    side = replace(source.side, scope=scope)
-    engine = source.make(side).engine
-    film = film_of(source, side, Draws(2), lambda: None)
-    closed = film.arrays["open"] == 0
-    assert closed.any() and closed.all() == (scope == "full")
-    np.testing.assert_array_equal(closed, engine.gated_regions)
-
-
-def test_a_film_of_many_regions_tells_their_fields_less_often(source, monkeypatch):
-    monkeypatch.setattr("rapo.show.lab.film.MOST_FIELDS", 600)
-    whole = film_of(source, source.side, Draws(4), lambda: None)
-    monkeypatch.undo()
-    each = film_of(source, source.side, Draws(4), lambda: None)
-    assert whole.every > 1
-    np.testing.assert_array_equal(
-        whole.arrays["H"],
-        each.arrays["H"][whole.every - 1 :: whole.every][: len(whole.arrays["H"])],
-    )
 
 
 def test_constants_do_not_move_the_twin_under_p0(source):

@@ -14,7 +14,7 @@ import pytest
 from lab_page import moved, opened, saved
 from PIL import Image
 
-from rapo.show.lab.gif import gif_of
+from rapo.show.lab.film import gif_of
 from rapo.show.lab.numbers import answer
 from rapo.show.lab.request import Draws
 

@@ -15,6 +15,7 @@ from rapo.platforms.feed.baseline import FalseRateMemory
 from rapo.platforms.feed.claims import FILES, Claims, claims_of
 from rapo.platforms.feed.serve import AWAY, ENTERING, propose, serve
 from rapo.platforms.feed.setting import Setting
+from rapo.platforms.map import PlatformMap
 from rapo.platforms.memory import RegionMemory
 from rapo.platforms.proposal import Array, Candidates, State
 from rapo_core.checks import UserError, one_of
@@ -174,6 +175,12 @@ class Feed(BatchPlatform):
         if self._picture is None:
             self._picture = Picture(self)
         return np.asarray(self._picture.draw(episode))
+
+    def map(self) -> PlatformMap:
+        """The claims in the discs of their regions."""
+        from rapo.platforms.feed.map import feed_map
+
+        return feed_map(self)
 
     def describe(self) -> dict[str, Any]:
         """Which data, users and kernel."""

@@ -10,6 +10,7 @@ import numpy as np
 
 from rapo.platforms.batch import BatchPlatform
 from rapo.platforms.data import settled
+from rapo.platforms.map import PlatformMap
 from rapo.platforms.memory import RegionMemory
 from rapo.platforms.proposal import Array, Candidates, Harmed, State
 from rapo.platforms.routing.damping import damped
@@ -184,3 +185,9 @@ class Routing(BatchPlatform):
             f"{self.sensitive_mass(self.state)[episode]} on grey links"
         )
         return np.asarray(self._picture.draw(self.state["load"][episode], self.H[episode], words))
+
+    def map(self) -> PlatformMap:
+        """The links between routers."""
+        from rapo.platforms.routing.map import routing_map
+
+        return routing_map(self.demand)

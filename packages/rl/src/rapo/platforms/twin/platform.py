@@ -10,6 +10,7 @@ import gymnasium
 import numpy as np
 
 from rapo.platforms.batch import BatchPlatform
+from rapo.platforms.map import PlatformMap
 from rapo.platforms.memory import RegionMemory
 from rapo.platforms.proposal import Array, Candidates, Harmed, State
 from rapo.platforms.twin.plane import Plane
@@ -161,6 +162,12 @@ class Twin(BatchPlatform):
         if self._picture is None:
             self._picture = Picture(self)
         return np.asarray(self._picture.draw(episode))
+
+    def map(self) -> PlatformMap:
+        """The cells of the phase plane."""
+        from rapo.platforms.twin.map import twin_map
+
+        return twin_map(self)
 
     def psi_at(self, points: Array, episode: int) -> Array:
         """(n,) psi of points (n, 2) in mol/L and K, as an episode remembers harm."""

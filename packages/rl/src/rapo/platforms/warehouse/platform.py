@@ -10,6 +10,7 @@ import numpy as np
 
 from rapo.platforms.batch import BatchPlatform
 from rapo.platforms.data import settled
+from rapo.platforms.map import PlatformMap
 from rapo.platforms.memory import RegionMemory
 from rapo.platforms.proposal import Array, Candidates, Harmed, State
 from rapo.platforms.warehouse.floor import FILE
@@ -199,6 +200,12 @@ class Warehouse(BatchPlatform):
             f"{np.count_nonzero(stopped)} stopped, {inside} in a hazard"
         )
         return np.asarray(self._picture.draw(ahead, loaded, stopped, self.H[episode], words))
+
+    def map(self) -> PlatformMap:
+        """The floor by zones."""
+        from rapo.platforms.warehouse.map import warehouse_map
+
+        return warehouse_map(self.orders)
 
     def _exposed(self, state: State) -> tuple[Array, Array]:
         """Who is in a hazard (E, m), and everybody's zone (E, m)."""

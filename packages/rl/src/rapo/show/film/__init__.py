@@ -1,39 +1,11 @@
-"""Films of replay: `P0` beside RAPO with the same draws, as GIF or MP4.
+"""Films of replay: one episode under `P0` beside the same episode under RAPO, as GIF or MP4.
 
-Its files, in the order in which data flows:
-
-- recording: one episode, kept at the steps that are shown
-- panels, scene: a graph or a platform's picture; both halves and their curves, a frame at a
-  time
-- palette, encode, output: colours of a GIF; GIF or MP4, whole or not at all; `film`
-- subject, command, cli: behind `rapo watch`
+- panels, scene: a graph or a platform's picture; both halves of a frame and the curves below
+- palette, encode: the colours of a GIF; `film`, which writes a file whole or not at all
+- subject: the environment and the policy that `rapo watch` films
 """
 
-from __future__ import annotations
+from rapo.show.film.encode import film
+from rapo.show.record import Recording, record
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from rapo.show.film.output import film
-    from rapo.show.film.recording import GraphView, PlatformView, Recording, record
-
-_HOME = {
-    "GraphView": "rapo.show.film.recording",
-    "PlatformView": "rapo.show.film.recording",
-    "Recording": "rapo.show.film.recording",
-    "film": "rapo.show.film.output",
-    "record": "rapo.show.film.recording",
-}
-
-__all__ = ["GraphView", "PlatformView", "Recording", "film", "record"]
-
-
-def __getattr__(name: str) -> Any:
-    if name in _HOME:
-        return getattr(import_module(_HOME[name]), name)
-    raise AttributeError(f"module 'rapo.show.film' has no attribute {name!r}")
-
-
-def __dir__() -> list[str]:
-    return sorted([*globals(), *__all__])
+__all__ = ["Recording", "film", "record"]

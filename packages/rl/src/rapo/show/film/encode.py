@@ -1,55 +1,84 @@
-"""Frames into a file: GIF by Pillow, MP4 by ffmpeg. Half a film never has the name asked for."""
+"""`film`: two recordings side by side, written as GIF by Pillow or as MP4 by ffmpeg."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from rapo.envs.frame_cache import Pixels
 from rapo.show.film.palette import Palette
-from rapo_core.checks import UserError
+from rapo.show.film.scene import WIDTH, Scene
+from rapo.show.record import Recording
+from rapo_core.checks import UserError, whole_number
 from rapo_core.files import refuse_to_overwrite, written_whole
 
 SUFFIXES = (".gif", ".mp4")
 SAMPLES = 8
-"""Frames whose colours make up the palette."""
-HELD = 1.5
+"""Frames whose colours make up the palette of a GIF."""
+LAST_FRAME = 1.5
 """Seconds for which the last frame stays."""
-FASTEST = 50
+MOST_FPS = 50
 """Frames a second; viewers slow down a GIF that asks for more."""
 MOST_PIXELS = 1_500_000_000
-"""Of all frames of a GIF, a byte each, which are in memory while it is written."""
+"""Pixels of all frames of a GIF: each takes a byte of memory while the file is written."""
 EXTRA = "pip install 'rapo-rl[watch]'"
 
 
-class Frames(Protocol):
-    """Pictures of one shape that can be drawn in any order."""
+OnProgress = Callable[[int, int], object]
 
-    shape: tuple[int, int]
-    """Height and width."""
-    colours: Pixels
-    """(k, 3) colours that a GIF has to keep: small grounds that few of the frames have."""
 
-    def __len__(self) -> int:
-        """How many."""
-        ...
+def film(
+    left: Recording,
+    right: Recording,
+    path: Path | str,
+    *,
+    fps: int = 12,
+    size: int = WIDTH,
+    force: bool = False,
+    on_progress: OnProgress | None = None,
+) -> Path:
+    """Write a film of two recordings side by side, their curves below; return its path.
 
-    def frame(self, number: int) -> Pixels:
-        """The picture (H, W, 3) of a number from 0."""
-        ...
+    The same recordings give the same bytes. A film that cannot be finished leaves no file.
+
+    Args:
+        left: a recording, often under `P0`.
+        right: another with the same phases and the same `every`.
+        path: the .gif or .mp4 to write; .mp4 needs the extra `watch`.
+        fps: frames a second, 1 to 50; the last frame stays for 1.5 seconds more. A GIF counts in
+            hundredths of a second, so the times of its frames differ by one of them.
+        size: width in pixels, even; the height follows.
+        force: overwrite the file.
+        on_progress: called after every frame with the frames drawn and their number.
+
+    Raises:
+        UserError: an argument does not fit; nothing is written.
+        FileExistsError: the file exists.
+    """
+    path = checked_path(path, force=force)
+    whole_number("fps", fps, 1, MOST_FPS)
+    scene = Scene(left, right, size)
+    try:
+        with written_whole(path) as part:
+            write = _write_gif if path.suffix.lower() == ".gif" else _write_mp4
+            write(scene, part, fps, on_progress or (lambda done, total: None))
+    finally:
+        scene.close()
+    return path
 
 
 def checked_path(path: Path | str, *, force: bool) -> Path:
-    """Where a film can be written.
+    """The path, once it is certain that a film can be written there.
 
     Raises:
-        ValueError: another suffix than .gif and .mp4, or .mp4 without ffmpeg.
-        FileExistsError: something is there, and `force` is not given.
+        UserError: the suffix is neither .gif nor .mp4, or it is .mp4 and ffmpeg is missing.
+        FileNotFoundError: the folder cannot be written in.
+        FileExistsError: the file exists and `force` is False.
     """
     path = Path(path)
     if path.suffix.lower() not in SUFFIXES:
@@ -63,35 +92,22 @@ def checked_path(path: Path | str, *, force: bool) -> Path:
     return path
 
 
-def write(
-    frames: Frames, path: Path, fps: int, tick: Callable[[int], object] = lambda done: None
-) -> None:
-    """Write all frames; the last one stays for a moment.
-
-    Args:
-        frames: what to write.
-        path: to a .gif or .mp4.
-        fps: frames a second, 1 to 50. A GIF counts in hundredths of a second; its frames differ by
-            one of them so that the whole lasts as long as it should.
-        tick: told 1 after every frame.
-    """
-    with written_whole(path) as part:
-        if path.suffix.lower() == ".gif":
-            _write_gif(frames, part, fps, tick)
-        else:
-            _write_mp4(frames, part, fps, tick)
-
-
 def durations(count: int, fps: int) -> npt.NDArray[np.int64]:
     """(count,) milliseconds of each frame of a GIF, in whole hundredths of a second."""
     ends = np.rint(np.arange(count + 1) * 100 / fps).astype(np.int64)
     lasting = 10 * np.diff(ends)
-    lasting[-1] += round(1000 * HELD)
+    lasting[-1] += round(1000 * LAST_FRAME)
     return lasting
 
 
-def _write_gif(frames: Frames, path: Path, fps: int, tick: Callable[[int], object]) -> None:
+def _drawn(scene: Scene, on_progress: OnProgress) -> Iterator[Pixels]:
+    """Every frame (H, W, 3) in order."""
+    for number in range(len(scene)):
+        yield scene.frame(number)
+        on_progress(number + 1, len(scene))
 
+
+def _write_gif(frames: Scene, path: Path, fps: int, on_progress: OnProgress) -> None:
     count = len(frames)
     if count * frames.shape[0] * frames.shape[1] > MOST_PIXELS:
         raise UserError(
@@ -100,24 +116,19 @@ def _write_gif(frames: Frames, path: Path, fps: int, tick: Callable[[int], objec
         )
     palette = Palette([frames.frame(i) for i in _spread(count)], frames.colours)
 
-    def reduced() -> Iterator[Any]:
-        for number in range(count):
-            yield palette.reduce(frames.frame(number))
-            tick(1)
-
-    rest = reduced()
-    next(rest).save(
-        path, format="GIF", save_all=True, append_images=rest, loop=0, optimize=True,
+    images: Iterator[Any] = map(palette.reduce, _drawn(frames, on_progress))
+    next(images).save(
+        path, format="GIF", save_all=True, append_images=images, loop=0, optimize=True,
         duration=durations(count, fps).tolist(), disposal=1,
     )  # fmt: skip
 
 
 def _spread(count: int) -> Sequence[int]:
-    """Numbers of at most `SAMPLES` frames, from the first to the last."""
+    """Numbers of at most `SAMPLES` frames that lie evenly from the first to the last."""
     return sorted(set(np.linspace(0, count - 1, SAMPLES).astype(int).tolist()))
 
 
-def _write_mp4(frames: Frames, path: Path, fps: int, tick: Callable[[int], object]) -> None:
+def _write_mp4(frames: Scene, path: Path, fps: int, on_progress: OnProgress) -> None:
     height, width = frames.shape
     writer = _ffmpeg().write_frames(
         str(path), (width, height), fps=fps, codec="libx264", pix_fmt_in="rgb24",
@@ -127,18 +138,16 @@ def _write_mp4(frames: Frames, path: Path, fps: int, tick: Callable[[int], objec
     )  # fmt: skip
     writer.send(None)
     try:
-        for number in range(len(frames)):
-            last = frames.frame(number)
+        for last in _drawn(frames, on_progress):
             writer.send(np.ascontiguousarray(last))
-            tick(1)
-        for _ in range(round(HELD * fps)):
+        for _ in range(round(LAST_FRAME * fps)):
             writer.send(np.ascontiguousarray(last))
     finally:
         writer.close()
 
 
 def _ffmpeg() -> Any:
-    """The package that brings ffmpeg."""
+    """The package that brings ffmpeg; refuse an MP4 without it."""
     try:
         import imageio_ffmpeg
 

@@ -8,8 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 from rapo.envs.frame_cache import Pixels
-from rapo.envs.render import ACTIVE, QUIET, SCAR, SENSITIVE, node_size
-from rapo.show.film.recording import GraphView, PlatformView
+from rapo.envs.render import ACTIVE, QUIET, SCAR, SENSITIVE, edge_lines, node_size, strongest_edges
+from rapo.show.record import GraphView, PlatformView, Recording
 
 Box = tuple[float, float, float, float]
 """Left, bottom, width, height in shares of the figure."""
@@ -27,8 +27,6 @@ MARGIN = 0.06
 """Around the unit square of the positions."""
 MESH = 400
 """Cells along a side of the map that the outline of V_sens is drawn from."""
-EDGES = 20_000
-"""Edges that are drawn; more would be a grey square."""
 
 
 class GraphPanel:
@@ -37,11 +35,14 @@ class GraphPanel:
     Args:
         figure: to draw in.
         box: where.
-        view: what.
+        recording: of a graph.
     """
 
-    def __init__(self, figure: Any, box: Box, view: GraphView) -> None:
-        self._view, self._size = view, node_size(view.graph.n)
+    def __init__(self, figure: Any, box: Box, recording: Recording) -> None:
+        view = recording.view
+        assert isinstance(view, GraphView)
+        self._recording, self._view = recording, view
+        self._graph, self._size = view.graph, node_size(view.graph.n)
         ax = self._ax = figure.add_axes(box)
         ax.set_axis_off()
         seen = (-MARGIN, 1 + MARGIN)
@@ -84,21 +85,25 @@ class GraphPanel:
         points = np.stack([columns + 0.5, light.shape[0] - rows - 0.5], axis=1)
         node = self._nearest_sensitive(self._ax.transData.inverted().transform(points))
         self._pixels = rows, columns
-        self._region = self._view.regions[node]
+        fields = self._recording.fields
+        number = np.zeros(int(self._view.regions.max()) + 1, np.intp)
+        number[fields.regions] = np.arange(len(fields.regions))
+        self._region = number[self._view.regions[node]]
         self._still = still[rows, columns]
         self._bare = bare[rows, columns, None]
 
-    def show(self, frame: int) -> None:
-        """Put a frame into the artists."""
-        view = self._view
-        active, share = view.active[frame], view.recent[frame]
-        here = view.graph.positions[active]
-        self._glow.set_offsets(here)
-        self._lit.set_offsets(here)
+    def show(self, step: int) -> None:
+        """Put the state after a step, and what was active since the frame before, into artists."""
+        recording, positions = self._recording, self._graph.positions
+        since = self._view.active(step - recording.every + 1, step)
+        active, share = since[-1], since.mean(axis=0, dtype=np.float32)
+        self._glow.set_offsets(positions[active])
+        self._lit.set_offsets(positions[active])
         past = np.flatnonzero((share > 0) & ~active)
-        self._fading.set_offsets(view.graph.positions[past])
+        self._fading.set_offsets(positions[past])
         self._fading.set_sizes(self._size * (0.4 + 0.9 * np.sqrt(share[past])))
-        self._level = np.rint(view.scar[frame] * LEVELS).astype(np.intp)
+        closed = recording.fields.closed(step) * recording.deformed
+        self._level = np.rint(closed * LEVELS).astype(np.intp)
 
     def paint(self, pixels: Pixels) -> None:
         """Tint the ground by the scars of the frame."""
@@ -108,8 +113,8 @@ class GraphPanel:
     def _nearest_sensitive(self, points: npt.NDArray[np.floating[Any]]) -> npt.NDArray[np.intp]:
         from scipy.spatial import cKDTree
 
-        inside = np.flatnonzero(self._view.graph.sensitive)
-        return inside[cKDTree(self._view.graph.positions[inside]).query(points)[1]]
+        inside = np.flatnonzero(self._graph.sensitive)
+        return inside[cKDTree(self._graph.positions[inside]).query(points)[1]]
 
     def _draw_land(self) -> None:
         """The ground of V_sens: what is near its nodes and nearer to no other, borders softened."""
@@ -117,7 +122,7 @@ class GraphPanel:
         from scipy.ndimage import binary_fill_holes, gaussian_filter
         from scipy.spatial import cKDTree
 
-        graph = self._view.graph
+        graph = self._graph
         middle = np.linspace(-MARGIN, 1 + MARGIN, 2 * MESH + 1)[1::2]
         cells = np.stack(np.meshgrid(middle, middle), axis=-1).reshape(-1, 2)
         far, nearest = cKDTree(graph.positions).query(cells)
@@ -135,13 +140,9 @@ class GraphPanel:
 
     def _draw_network(self) -> None:
         """Edges and quiet nodes, those of V_sens in its colour."""
-        from matplotlib.collections import LineCollection
-
-        graph = self._view.graph
-        strong = np.argsort(-graph.prob, kind="stable")[:EDGES]
-        ends = graph.positions[np.stack([graph.sources[strong], graph.indices[strong]], axis=1)]
-        lines = LineCollection(list(ends), colors="#7A8594", alpha=0.22, linewidths=0.5, zorder=3)
-        self._ax.add_collection(lines)
+        graph = self._graph
+        style = {"colors": "#7A8594", "alpha": 0.22, "linewidths": 0.5, "zorder": 3}
+        self._ax.add_collection(edge_lines(graph, strongest_edges(graph), **style))
         for mask, face, rim, width in (
             (~graph.sensitive, QUIET, "#9AA2AE", 0.4),
             (graph.sensitive, PAPER, SENSITIVE, 0.9),
@@ -158,7 +159,7 @@ class PicturePanel:
     Args:
         figure: to draw in.
         box: where.
-        view: what.
+        recording: of a platform.
     """
 
     colours = np.zeros((0, 3), np.uint8)
@@ -166,8 +167,9 @@ class PicturePanel:
     moving: tuple[Any, ...] = ()
     """No artist draws it: its pixels are written."""
 
-    def __init__(self, figure: Any, box: Box, view: PlatformView) -> None:
-        self._view = view
+    def __init__(self, figure: Any, box: Box, recording: Recording) -> None:
+        assert isinstance(recording.view, PlatformView)
+        self._view, self._scars = recording.view, recording.deformed
         width, height = figure.bbox.size
         left, bottom, across, up = box
         self._columns = slice(round(left * width), round((left + across) * width))
@@ -179,18 +181,18 @@ class PicturePanel:
     def settle(self, light: Pixels, dark: Pixels) -> None:
         """Nothing to find."""
 
-    def show(self, frame: int) -> None:
-        """Take the picture of a frame."""
-        self._picture = self._view.picture(frame)
+    def show(self, step: int) -> None:
+        """Take the picture after a step."""
+        self._picture = self._view.picture(step, scars=self._scars)
 
     def paint(self, pixels: Pixels) -> None:
         """Write the picture of the frame."""
         from PIL import Image
 
-        place = pixels[self._rows, self._columns]
+        target = pixels[self._rows, self._columns]
         image = Image.fromarray(self._picture)
-        size = (place.shape[1], place.shape[0])
-        place[..., :3] = np.asarray(image.resize(size, Image.Resampling.HAMMING))
+        size = (target.shape[1], target.shape[0])
+        target[..., :3] = np.asarray(image.resize(size, Image.Resampling.HAMMING))
 
 
 def _colour(name: str) -> npt.NDArray[np.float32]:

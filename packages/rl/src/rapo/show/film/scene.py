@@ -8,11 +8,11 @@ import numpy as np
 import numpy.typing as npt
 
 from rapo.cascade.setting import DECAY, REPLAY
-from rapo.envs.frame_cache import Blit, Pixels
+from rapo.envs.frame_cache import FrameCache, Pixels
 from rapo.envs.render import ACTIVE, SCAR, SENSITIVE
 from rapo.rsd.plots import smoothed
 from rapo.show.film.panels import EMBER, FULL, LAND, PAPER, Box, GraphPanel, PicturePanel
-from rapo.show.film.recording import GraphView, Recording, frame_steps
+from rapo.show.record import GraphView, Recording, frame_steps
 from rapo_core.checks import UserError, whole_number
 
 WIDTH = 840
@@ -68,12 +68,8 @@ class Scene:
         self._panels: list[GraphPanel | PicturePanel] = []
         for number, recording in enumerate(self.recordings):
             box = self._box(10 + number * WIDTH / 2, HEAD + NAME, WIDTH / 2 - 20, panel)
-            view = recording.view
-            self._panels.append(
-                GraphPanel(figure, box, view)
-                if isinstance(view, GraphView)
-                else PicturePanel(figure, box, view)
-            )
+            kind = GraphPanel if isinstance(recording.view, GraphView) else PicturePanel
+            self._panels.append(kind(figure, box, recording))
             moving += self._panels[-1].moving
         self._curves: list[Curves] = []
         for words, left_edge, width in self._plots():
@@ -81,7 +77,7 @@ class Scene:
             series = np.stack([getattr(recording, words) for recording in self.recordings])
             self._curves.append(Curves(figure.add_axes(box), series, left.spans, words))
             moving += self._curves[-1].moving
-        self._canvas = Blit(figure, moving)
+        self._canvas = FrameCache(figure, moving)
         self._settle()
         self.colours = np.unique(np.concatenate([p.colours for p in self._panels]), axis=0)
 
@@ -99,7 +95,7 @@ class Scene:
         for recording, panel, words in zip(
             self.recordings, self._panels, self._counts, strict=True
         ):
-            panel.show(number)
+            panel.show(step)
             reach, inside = recording.reach[step - 1], recording.sensitive[step - 1]
             words.set_text(f"reach {reach:.0f}, sensitive {inside:.0f}")
         for curves in self._curves:
@@ -125,7 +121,7 @@ class Scene:
         view = self.recordings[0].view
         if isinstance(view, GraphView):
             return GRAPH
-        rows, columns = view.picture(0).shape[:2]
+        rows, columns = view.picture(int(self.steps[0]), scars=False).shape[:2]
         return int((WIDTH / 2 - 20) * rows / columns)
 
     def _plots(self) -> list[tuple[str, float, float]]:

@@ -11,8 +11,7 @@ import pandas as pd
 
 from rapo.platforms.registration import PLATFORMS
 from rapo.show.lab.code import as_command, as_python
-from rapo.show.lab.film import film_of
-from rapo.show.lab.gif import gif_of
+from rapo.show.lab.film import arrays_of, gif_of, recorded
 from rapo.show.lab.latest_job import Work
 from rapo.show.lab.numbers import CURVES, Answer, Check, answer
 from rapo.show.lab.request import (
@@ -104,13 +103,14 @@ class Desk:
 
         def job(check: Check) -> Reply:
             source, sides, draws = _choice(given)
-            films = [film_of(source, side, draws, check) for side in sides]
+            films = [recorded(source, side, draws, check, coupled=draws.coupled) for side in sides]
             arrays = {
                 f"{name}.{key}": value
-                for name, film in zip("ab", films, strict=True)
-                for key, value in film.arrays.items()
+                for name, recording in zip("ab", films, strict=True)
+                for key, value in arrays_of(recording).items()
             }
-            head = {"stimulus": films[0].stimulus, "every": [film.every for film in films]}
+            every = [recording.fields.every for recording in films]
+            head = {"stimulus": films[0].stimulus, "every": every}
             return pack(head, arrays), BYTES
 
         return self._work.run("film", job)

@@ -4,11 +4,9 @@ import numpy as np
 import pytest
 from PIL import Image
 
-import rapo
 from rapo.envs.vector import GraphDiffusionVectorEnv
 from rapo.policies import ConstantPolicy
-from rapo.show.film import Recording, film, record
-from rapo.show.film.recording import frame_steps
+from rapo.show.film import film, record
 from rapo.show.film.scene import CURVES, GRAPH, HEAD, NAME, WIDTH, Scene
 
 SPANS, EVERY = (120, 30, 120), 9
@@ -47,50 +45,10 @@ def alike(left, right):
     assert np.abs(left.astype(int) - right).max() <= 2
 
 
-def test_recorded_counts_are_those_of_rsd(env, pair):
-    steps = frame_steps(SPANS, EVERY)
-    for recording, twin in zip(pair, (env.like(1, deformation="off"), env), strict=True):
-        found = rapo.rsd.evaluate(twin, ConstantPolicy(0), 1, 3, True, horizons=SPANS)
-        np.testing.assert_array_equal(recording.reach, found.traces["reach"][0])
-        np.testing.assert_array_equal(recording.sensitive, found.traces["sensitive_mass"][0])
-        np.testing.assert_array_equal(recording.view.active, found.cascade[steps - 1])
-        np.testing.assert_array_equal(recording.view.active.sum(axis=1), recording.reach[steps - 1])
-    assert (pair[0].reach != pair[1].reach).any()
-
-
-def test_arrays_of_every_step_give_the_same_recording(env, pair):
-    setting = env.setting.replace(horizons=SPANS)
-    run = env.like(1, coupled=True, schedule="external", setting=setting)
-    run.reset(seed=3)
-    active, H = [], []
-    for phase, span in zip(("exposure", "decay", "replay"), SPANS, strict=True):
-        if phase != "exposure":
-            run.begin(phase)
-        for _ in range(span):
-            run.step(np.zeros(1, np.int64))
-            active.append(run.engine.active[0])
-            H.append(run.engine.H[0])
-    made = Recording.of_steps(
-        "same", env.graph, env.engine.regions, active=np.array(active), H=np.array(H),
-        params=env.engine.params, spans=SPANS, every=EVERY,
-    )  # fmt: skip
-    for name in ("reach", "sensitive"):
-        np.testing.assert_array_equal(getattr(made, name), getattr(pair[1], name))
-    for name in ("active", "scar"):
-        np.testing.assert_array_equal(getattr(made.view, name), getattr(pair[1].view, name))
-    np.testing.assert_allclose(made.view.recent, pair[1].view.recent, rtol=1e-6)
-    with pytest.raises(ValueError, match="active must be bool of shape"):
-        Recording.of_steps(
-            "cut", env.graph, env.engine.regions, active=np.array(active)[1:], H=np.array(H),
-            params=env.engine.params, spans=SPANS, every=EVERY,
-        )  # fmt: skip
-
-
 def test_P0_is_drawn_in_replay_as_in_exposure_bit_for_bit(pair, frames):
-    view = pair[0].view
-    np.testing.assert_array_equal(view.active[:FIRST], view.active[LAST:])
-    np.testing.assert_array_equal(view.recent[:FIRST], view.recent[LAST:])
-    assert view.active[:FIRST].any() and not view.scar.any()
+    bits = pair[0].view.bits
+    np.testing.assert_array_equal(bits[: SPANS[0]], bits[-SPANS[2] :])
+    assert bits.any()
     left, right = halves(frames)
     np.testing.assert_array_equal(left[:FIRST], left[LAST:])
     assert (right[:FIRST] != right[LAST:]).any()
@@ -99,7 +57,7 @@ def test_P0_is_drawn_in_replay_as_in_exposure_bit_for_bit(pair, frames):
 def test_the_halves_differ_by_the_deformation_alone(env, pair, frames):
     left, right = halves(frames)
     unharmed = env.setting.delay // EVERY  # frames before the first harm arrives
-    assert unharmed >= 3 and pair[0].view.active[:unharmed].any()
+    assert unharmed >= 3 and pair[0].view.active(1, unharmed * EVERY).any()
     alike(left[:unharmed], right[:unharmed])
     assert (left[-1] != right[-1]).any()
     scene = Scene(pair[0], pair[0], SIZE)
@@ -108,7 +66,7 @@ def test_the_halves_differ_by_the_deformation_alone(env, pair, frames):
 
 
 def test_scars_grow_and_tint_the_ground(pair, frames):
-    scar = pair[1].view.scar
+    scar = np.stack([pair[1].fields.closed(step) for step in range(1, sum(SPANS) + 1)])
     assert (np.diff(scar, axis=0) >= 0).all() and 0 < scar.max() <= 1
     _, right = halves(frames.astype(int))
     redder = (right[..., 0] - right[..., 2] > 60).sum(axis=(1, 2))
@@ -116,10 +74,14 @@ def test_scars_grow_and_tint_the_ground(pair, frames):
 
 
 def test_a_gif_has_the_frames_size_and_duration_asked_for(pair, frames, tmp_path):
-    told = []
-    path = film(*pair, tmp_path / "new" / "a.gif", fps=30, size=SIZE, tick=told.append)
+    shares = []
+    path = film(
+        *pair, tmp_path / "new" / "a.gif", fps=30, size=SIZE,
+        on_progress=lambda done, total: shares.append(done / total),
+    )  # fmt: skip
     image, count = Image.open(path), len(frames)
-    assert (image.n_frames, sum(told)) == (count, count)
+    assert image.n_frames == count
+    assert shares == [(1 + number) / count for number in range(count)]
     assert image.size == (SIZE, frames.shape[1]) and image.info["loop"] == 0
     assert abs(frames.shape[1] - SIZE * (HEAD + NAME + GRAPH + CURVES) / WIDTH) <= 1  # even
     lasts = []
@@ -161,23 +123,15 @@ def test_what_fails_half_way_leaves_what_was_there(pair, tmp_path):
     path = tmp_path / "a.gif"
     path.write_bytes(b"mine")
 
-    def break_off(done):
+    def break_off(done, total):
         raise RuntimeError("lost")
 
     with pytest.raises(FileExistsError, match="exists"):
         film(*pair, path)
     with pytest.raises(RuntimeError, match="lost"):
-        film(*pair, path, force=True, size=320, tick=break_off)
+        film(*pair, path, force=True, size=320, on_progress=break_off)
     assert [file.name for file in tmp_path.iterdir()] == ["a.gif"]
     assert path.read_bytes() == b"mine"
-
-
-@pytest.mark.parametrize(
-    ("spans", "every", "steps"),
-    [((4, 2, 5), 2, [2, 4, 6, 8, 10]), ((3, 3, 3), 3, [3, 6, 9]), ((2, 1, 1), 1, [1, 2, 3, 4])],
-)
-def test_frames_are_counted_within_phases(spans, every, steps):
-    assert frame_steps(spans, every).tolist() == steps
 
 
 def test_recordings_that_do_not_match_are_refused(env, pair):
