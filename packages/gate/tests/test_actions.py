@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import io
 import json
 import sys
@@ -11,9 +12,11 @@ from typing import Annotated, Any
 import pytest
 from fastapi.testclient import TestClient
 
+from rapo_gate import Gate
 from rapo_gate.actions import Mode
 from rapo_gate.cli import main
-from rapo_gate.declare import ACTIONS, Action, Given, Kind, action, action_of
+from rapo_gate.declare import ACTIONS, Action, action, action_of
+from rapo_gate.fields import ChoiceField
 from rapo_gate.service.app import make_app
 from rapo_gate.service.auth import Keys
 
@@ -120,8 +123,6 @@ def test_library_api_form_and_command_log_the_same(
 
 
 def reopened(service: Any, path: str) -> None:
-    from rapo_gate import Gate
-
     service.gate = Gate.open(path, clock=lambda: service.now)
 
 
@@ -232,13 +233,23 @@ def test_every_action_has_a_form_and_words(filled: Any, name: str) -> None:
     assert action_of(wanted.event, data) is ACTIONS[name]
 
 
+@pytest.mark.parametrize("name", list(ACTIONS))
+def test_help_of_a_method_shows_the_fields_of_its_action(name: str) -> None:
+    method = inspect.signature(getattr(Gate, {"mode": "set_mode"}.get(name, name)))
+    own = inspect.signature(ACTIONS[name])
+    assert list(method.parameters) == ["self", *own.parameters]
+    for field in EXAMPLES[name]["fields"]:
+        assert method.parameters[field].default == own.parameters[field].default
+        assert "Field" not in str(method.parameters[field].annotation)
+
+
 def test_an_eighth_action_is_one_declaration(
     service: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     from rapo_gate.commands import command_of
 
     monkeypatch.setattr("rapo_gate.declare.ACTIONS", dict(ACTIONS))
-    for module in ("service.api", "service.forms", "service.pages"):
+    for module in ("service.api", "service.pages"):
         monkeypatch.setattr(f"rapo_gate.{module}.ACTIONS", sys.modules["rapo_gate.declare"].ACTIONS)
 
     @action("hush", "/v1/hush", scope="admin", event="ConfigChange", part="mode", verb="Hush")
@@ -246,7 +257,7 @@ def test_an_eighth_action_is_one_declaration(
     class Hush(Mode):
         """Go to shadow mode for a while."""
 
-        mode: Annotated[str, Given(Kind.CHOICE, "Only shadow.", choices=("shadow",))] = "shadow"
+        mode: Annotated[str, ChoiceField("Only shadow.", choices=("shadow",))] = "shadow"
 
     client = client_of(service, "admin")
     assert 'action="/actions/hush"' in client.get("/policy").text

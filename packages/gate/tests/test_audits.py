@@ -13,11 +13,10 @@ from fastapi.testclient import TestClient
 
 from rapo_gate import Gate
 from rapo_gate.actions import Allow, Rollback
-from rapo_gate.declare import action_log
 from rapo_gate.service import questions
 from rapo_gate.service.app import make_app
 from rapo_gate.service.auth import Keys
-from rapo_gate.service.lists import Wanted, regions
+from rapo_gate.service.lists import Wanted, action_log, regions
 from rapo_gate.service.questions import AuditProcess, Audits
 
 
@@ -36,13 +35,13 @@ def test_it_answers_as_the_gate_itself_would(service: Any, beside: AuditProcess)
         (Gate.chain, ("diets",)), (questions.top, (10,)), (Gate.bias, ()),
         (Gate.queue, ()), (Gate.reporters, ()), (questions.overview, ()),
         (regions, (Wanted(sort="H"),)), (action_log, ()),
-        (questions.dry_run, (Rollback(source="s0", dry_run=True),)),
+        (Gate.act, (Rollback(source="s0", dry_run=True),)),
     ):  # fmt: skip
         assert beside.ask_waiting(question, *args) == here.ask_waiting(question, *args), question
     with pytest.raises(LookupError, match="not known"):
         beside.ask_waiting(questions.region, "nowhere")
     with pytest.raises(ValueError, match="nothing was reported"):
-        beside.ask_waiting(questions.dry_run, Rollback(source="nobody", dry_run=True))
+        beside.ask_waiting(Gate.act, Rollback(source="nobody", dry_run=True))
     assert service.mark()[0] == service.gate.store.last()
     here.close()
 

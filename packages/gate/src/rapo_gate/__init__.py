@@ -13,8 +13,8 @@ Its files, in the order in which data flows:
 - memory, writer, engine: snapshots, and memory to serve from, kept in step with the log by one
   thread
 - intake, decide, gate: reports; decisions; `Gate`, which has an engine
-- declare, actions: what people do, each action declared once: method, endpoint, command, form,
-  dry run and log line follow
+- fields, declare, actions: what people do, each action declared once: method, endpoint, command,
+  form, dry run and log line follow
 - chains, audit, bias: why a decision changed; reporters, outcomes, what an action would change;
   rates by group
 - retention, migrate: what is taken out of a log for good; logs of the first format

@@ -1,10 +1,10 @@
 """Public names of the gate and the modules that they are loaded from."""
 
+from .audit import Changed as Changed
+from .audit import Effect as Effect
 from .config import GateConfig as GateConfig
 from .decide import ConflictError as ConflictError
 from .decide import Decision as Decision
-from .declare import Changed as Changed
-from .declare import Effect as Effect
 from .gate import Field as Field
 from .gate import Gate as Gate
 from .intake import HarmReport as HarmReport

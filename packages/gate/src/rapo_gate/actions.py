@@ -1,7 +1,7 @@
-"""What people do to a gate, each action declared once.
+"""The seven human actions on a gate, each declared once.
 
 Reviewers confirm, override, allow and roll back; administrators set the mode, settings and labels.
-Gate method, endpoint, command, form, dry run and log line all follow from the declaration.
+`rapo_gate.declare` says what follows from each declaration.
 """
 
 from __future__ import annotations
@@ -10,13 +10,10 @@ from dataclasses import dataclass, field
 from typing import Annotated, Any
 
 from rapo_core.checks import UserError
-from rapo_gate import format as words
 from rapo_gate.config import FIXED, GateConfig
 from rapo_gate.declare import (
-    LABELS,
     Action,
-    Given,
-    Kind,
+    Values,
     action,
     known_region,
     known_reports,
@@ -24,27 +21,51 @@ from rapo_gate.declare import (
     real_in,
 )
 from rapo_gate.events import Region, checked_word
+from rapo_gate.fields import (
+    LABELS,
+    ChoiceField,
+    EndField,
+    FlagField,
+    LabelsField,
+    NumberField,
+    RegionField,
+    RegionsField,
+    ReportsField,
+    SettingsField,
+    SinceField,
+    SourceField,
+)
+from rapo_gate.format import (
+    clock,
+    flat,
+    listed_reports,
+    number,
+    setting,
+    since_and_until,
+    some_names,
+    span,
+    these_reports,
+)
 from rapo_gate.state import State
 
-Values = dict[str, Any]
-
-_REPORTS = Given(Kind.REPORTS, "Report ids.", "--report")
-_REGION = Given(Kind.REGION, "A region that a decision had.")
+_REPORTS = ReportsField("Report ids.", "--report")
+_REGION = RegionField("A region that a decision had.")
 
 
 @action("confirm", "/v1/confirmations", scope="review", event="Confirm", verb="Confirm")
 @dataclass(frozen=True)
 class Confirm(Action):
-    """Vouch for reports or regions: the regions may scar.
+    """Confirm reports or regions: the regions may scar.
 
-    That holds for `confirm_ticks`. Late and quarantined reports count from the next tick on.
+    A confirmation holds for `confirm_ticks`. Late and quarantined reports that it names count from
+    the next tick on.
     """
 
     reports: Annotated[list[int] | int | None, _REPORTS] = None
-    regions: Annotated[list[Region] | None, Given(Kind.REGIONS, "Regions.", "--region")] = None
+    regions: Annotated[list[Region] | None, RegionsField("Regions.", "--region")] = None
 
     def body(self, state: State, now: float) -> Values:
-        """Known reports, known regions, at least one."""
+        """At least one report or region, all of them known."""
         if not self.reports and not self.regions:
             raise UserError("a confirmation names reports or regions; it got none")
         if isinstance(self.regions, str | bytes):  # its letters would be taken for regions
@@ -57,24 +78,24 @@ class Confirm(Action):
     def title(self) -> str:
         """What is proposed."""
         if self.reports:
-            return f"Confirm {words.these_reports(self.reports)}"
-        return f"Confirm what was reported on {words.some_names(self.regions)}"
+            return f"Confirm {these_reports(self.reports)}"
+        return f"Confirm what was reported on {some_names(self.regions)}"
 
     def meaning(self, config: GateConfig) -> str:
-        """Late reports count at the next tick, the others' regions may scar."""
-        days = words.span(config.confirm_ticks * config.tick_seconds)
+        """When late reports count, and how long regions may scar."""
+        days = span(config.confirm_ticks * config.tick_seconds)
         if self.reports:
             return (
                 "Late and quarantined reports count from the next tick on, so they change nothing "
                 f"at once. The regions of the others may scar for {days}."
             )
-        return f"You vouch for it: for {days} the region may scar without further agreement."
+        return f"For {days} the region may scar without further agreement of reporters."
 
     @classmethod
     def log_line(cls, data: Values, before: Values) -> str:
-        """Which reports, if any."""
+        """The reports, if it names any."""
         named = data.get("reports")
-        return f"Confirmed {words.listed_reports(named) if named else 'what was reported'}"
+        return f"Confirmed {listed_reports(named) if named else 'what was reported'}"
 
 
 @action("override", "/v1/overrides", scope="review", event="Override", verb="Set ψ")
@@ -85,14 +106,14 @@ class Override(Action):
     region: Annotated[Region, _REGION]
     psi: Annotated[
         float | None,
-        Given(Kind.REAL, "At least psi_min; none takes an override back.", low=0, high=1),
+        NumberField("At least psi_min; none takes it back.", low=0, high=1, removable=True),
     ]
     expires_at: Annotated[
-        float | None, Given(Kind.UNTIL, "When it ends; never if left out.", "--expires")
+        float | None, EndField("When it ends; never if left out.", "--expires")
     ] = None
 
     def body(self, state: State, now: float) -> Values:
-        """A known region; psi in [psi_min, 1], or an override to take back; an end to come."""
+        """A known region, psi in [psi_min, 1] or None for an override to end, an end to come."""
         known_region(state, self.region)
         low = state.config.params.psi_min
         psi = None
@@ -109,38 +130,39 @@ class Override(Action):
         """What is proposed."""
         if self.psi is None:
             return f"Take the override of {self.region} back"
-        return f"Set ψ of {self.region} to {words.number(self.psi)}"
+        return f"Set ψ of {self.region} to {number(self.psi)}"
 
     def meaning(self, config: GateConfig) -> str:
-        """How long, and what goes on underneath."""
+        """How long the override holds, and what goes on meanwhile."""
         if self.psi is None:
-            return "The region is gated by what was reported again."
+            return "The region is again gated by what was reported."
         end = self.expires_at
-        until = "until somebody takes it back" if end is None else f"until {words.clock(end)} UTC"
-        return f"It holds {until}, whatever is reported. The trace and the scar go on underneath."
+        until = "until somebody takes it back" if end is None else f"until {clock(end)} UTC"
+        return f"It holds {until}, whatever is reported. Trace and scar go on meanwhile."
 
     @classmethod
     def log_line(cls, data: Values, before: Values) -> str:
-        """psi, and until when."""
+        """The new psi, and when it ends."""
         if data["psi"] is None:
             return "Took the override back"
         end = data.get("expires_at")
-        until = "until taken back" if end is None else f"until {words.clock(end)} UTC"
-        return f"Set ψ to {words.number(data['psi'])} {until}"
+        until = "until taken back" if end is None else f"until {clock(end)} UTC"
+        return f"Set ψ to {number(data['psi'])} {until}"
 
 
 @action("allow", "/v1/allow", scope="review", event="Allow", verb="Change the allow-list")
 @dataclass(frozen=True)
 class Allow(Action):
-    """Put a region on the allow-list, or take it off. No report on it counts, nor ever did."""
+    """Put a region on the allow-list, or take it off.
+
+    No report on such a region counts, and earlier ones no longer do.
+    """
 
     region: Annotated[Region, _REGION]
-    remove: Annotated[bool, Given(Kind.FLAG, "Take it off the list.")] = field(
-        default=False, kw_only=True
-    )
+    remove: Annotated[bool, FlagField("Take it off the list.")] = field(default=False, kw_only=True)
 
     def body(self, state: State, now: float) -> Values:
-        """A known region, that is on the list if it is to go."""
+        """A known region; one that is taken off must be on the list."""
         known_region(state, self.region)
         if self.remove and state.regions.number(self.region) not in state.allowed:
             raise UserError(f"region {self.region!r} is not on the allow-list")
@@ -153,28 +175,28 @@ class Allow(Action):
         return f"Put {self.region} on the allow-list"
 
     def meaning(self, config: GateConfig) -> str:
-        """What becomes of its reports."""
+        """What becomes of the region's reports."""
         if self.remove:
-            return "Every report on it counts again, the old ones too."
-        return "No report on it counts, nor ever did: its trace and its scar are gone."
+            return "Every report on the region counts again, earlier ones too."
+        return "No report on the region counts, earlier ones neither: its trace and scar are gone."
 
     @classmethod
     def log_line(cls, data: Values, before: Values) -> str:
-        """On or off."""
+        """Whether the region is on the list now."""
         return "Put on the allow-list" if data["allowed"] else "Off the allow-list"
 
 
 @action("rollback", "/v1/rollbacks", scope="review", event="Rollback", verb="Roll back")
 @dataclass(frozen=True)
 class Rollback(Action):
-    """Take reports out as if they had never come. Some, a reporter's, a time range's."""
+    """Take reports out as if they had never come: some, a reporter's, or a time range's."""
 
     reports: Annotated[list[int] | int | None, _REPORTS] = None
-    source: Annotated[str | None, Given(Kind.WORD, "Everything of this reporter so far.")] = None
+    source: Annotated[str | None, SourceField("Everything of this reporter so far.")] = None
     start: Annotated[
-        float | None, Given(Kind.SINCE, "Reports about exposures from this time on.", "--from")
+        float | None, SinceField("Reports about exposures from this time on.", "--from")
     ] = None
-    end: Annotated[float | None, Given(Kind.SINCE, "And before this time.", "--to")] = None
+    end: Annotated[float | None, SinceField("And before this time.", "--to")] = None
 
     def body(self, state: State, now: float) -> Values:
         """Reports that count or wait; or a source that reported, a time range, or both."""
@@ -198,24 +220,24 @@ class Rollback(Action):
     def title(self) -> str:
         """What is proposed."""
         if self.reports:
-            return f"Roll back {words.these_reports(self.reports)}"
-        return f"Roll back everything{words.since_and_until(self.source, self.start, self.end)}"
+            return f"Roll back {these_reports(self.reports)}"
+        return f"Roll back everything{since_and_until(self.source, self.start, self.end)}"
 
     def meaning(self, config: GateConfig) -> str:
-        """Never was."""
+        """What is taken out."""
         if self.source is not None:
             return (
                 "Every report of this reporter so far is taken out as if it had never come. "
                 "Reports that it sends later count again."
             )
-        return "What they reported is taken out as if it had never come."
+        return "These reports are taken out as if they had never come."
 
     @classmethod
     def log_line(cls, data: Values, before: Values) -> str:
         """What was taken out."""
         if data.get("reports"):
-            return f"Rolled back {words.listed_reports(data['reports'])}"
-        where = words.since_and_until(data.get("source"), data.get("from"), data.get("to"))
+            return f"Rolled back {listed_reports(data['reports'])}"
+        where = since_and_until(data.get("source"), data.get("from"), data.get("to"))
         return f"Rolled back all reports{where}"
 
 
@@ -224,18 +246,19 @@ class Rollback(Action):
 )
 @dataclass(frozen=True)
 class Mode(Action):
-    """Serve the gated law, or only log it. `enforce` does so for `percent` of decisions."""
+    """Serve the gated distribution, or only log it.
 
-    mode: Annotated[
-        str, Given(Kind.CHOICE, "Compute and log, or serve.", choices=("shadow", "enforce"))
-    ]
+    `enforce` serves it for `percent` of decisions; `shadow` serves what was proposed.
+    """
+
+    mode: Annotated[str, ChoiceField("Compute and log, or serve.", choices=("shadow", "enforce"))]
     percent: Annotated[
-        float, Given(Kind.REAL, "Share of decisions to enforce, in percent.", low=0, high=100)
+        float, NumberField("Share of decisions to enforce, in percent.", low=0, high=100)
     ] = 100.0
     reason: str = field(default="set by program", kw_only=True)
 
     def body(self, state: State, now: float) -> Values:
-        """One of the two, and a percentage."""
+        """One of the two modes, and a percentage."""
         if self.mode not in ("shadow", "enforce"):
             raise UserError(f"mode must be 'shadow' or 'enforce', got {self.mode!r}")
         return {"mode": self.mode, "percent": real_in("percent", self.percent, 0, 100)}
@@ -243,21 +266,21 @@ class Mode(Action):
     def title(self) -> str:
         """What is proposed."""
         if self.mode == "enforce":
-            return f"Enforce for {words.number(self.percent)} % of decisions"
+            return f"Enforce for {number(self.percent)} % of decisions"
         return "Go back to shadow mode"
 
     def meaning(self, config: GateConfig) -> str:
         """What decisions are answered with."""
         if self.mode == "enforce":
-            return "These decisions are answered with the gated law; the others as proposed."
-        return "Decisions are computed and logged, and answered as proposed."
+            return "These decisions get the gated distribution; the others get what was proposed."
+        return "Every decision gets what was proposed; what the gate would do is only logged."
 
     @classmethod
     def log_line(cls, data: Values, before: Values) -> str:
-        """Mode and percentage."""
+        """The mode and the percentage."""
         if data["mode"] == "shadow":
             return "Mode: shadow"
-        return f"Mode: enforce for {words.number(data['percent'])} % of decisions"
+        return f"Mode: enforce for {number(data['percent'])} % of decisions"
 
 
 @action(
@@ -266,12 +289,15 @@ class Mode(Action):
 )  # fmt: skip
 @dataclass(frozen=True)
 class Configure(Action):
-    """Change settings from the next tick on. Those that ticks hang on cannot change."""
+    """Change settings from the next tick on.
 
-    changes: Annotated[dict[str, Any], Given(Kind.SETTINGS, "As min_sources=5 or params.w_H=4.")]
+    Settings that give ticks their meaning cannot change.
+    """
+
+    changes: Annotated[dict[str, Any], SettingsField("As min_sources=5 or params.w_H=4.")]
 
     def body(self, state: State, now: float) -> Values:
-        """Settings that are whole and sound once changed; the fixed ones as they were."""
+        """Settings that are complete and valid once changed; fixed ones must stay."""
         changes, old = self.changes, state.config.to_dict()
         if not isinstance(changes, dict) or not changes:
             raise UserError(f"changes must be settings and their values, got {changes!r:.80}")
@@ -289,19 +315,19 @@ class Configure(Action):
 
     def title(self) -> str:
         """What is proposed."""
-        pairs = words.flat(self.changes).items()
-        return "Set " + ", ".join(f"{name} = {words.setting(value)}" for name, value in pairs)
+        pairs = flat(self.changes).items()
+        return "Set " + ", ".join(f"{name} = {setting(value)}" for name, value in pairs)
 
     def meaning(self, config: GateConfig) -> str:
-        """From when."""
-        return "It holds from the next tick on. What was folded until then stays as it is."
+        """When the settings begin to hold."""
+        return "They hold from the next tick on. What counted until then stays as it is."
 
     @classmethod
     def log_line(cls, data: Values, before: Values) -> str:
-        """Only what differs: settings are logged whole."""
-        old, new = words.flat(before), words.flat(data["config"])
+        """The settings that differ; the event holds all of them."""
+        old, new = flat(before), flat(data["config"])
         changes = [
-            f"{name} {words.setting(old.get(name))} → {words.setting(value)}"
+            f"{name} {setting(old.get(name))} → {setting(value)}"
             for name, value in new.items()
             if old.get(name) != value
         ]
@@ -313,12 +339,10 @@ class Configure(Action):
 class Label(Action):
     """Label regions for audits, outcomes and the page. Replaces earlier labels."""
 
-    labels: Annotated[
-        dict[Region, dict[str, str]], Given(Kind.LABELS, "Regions and what to say of each.")
-    ]
+    labels: Annotated[dict[Region, dict[str, str]], LabelsField("Regions and what to say of each.")]
 
     def body(self, state: State, now: float) -> Values:
-        """Known regions, known names, printable words; a link that browsers may follow."""
+        """Known regions, known parts of a label, printable text, a link that is http or https."""
         if not isinstance(self.labels, dict) or not self.labels:
             raise UserError(f"labels must be regions and their labels, got {self.labels!r:.80}")
         pairs = []
@@ -337,14 +361,14 @@ class Label(Action):
 
     def title(self) -> str:
         """What is proposed."""
-        return f"Label {words.some_names(list(self.labels))}"
+        return f"Label {some_names(list(self.labels))}"
 
     def meaning(self, config: GateConfig) -> str:
-        """What labels are for."""
-        return "Labels change no psi: the audit compares by them, and the page shows them."
+        """What labels are used for."""
+        return "Labels change no psi: the bias audit compares by them, and the page shows them."
 
     @classmethod
     def log_line(cls, data: Values, before: Values) -> str:
-        """How many."""
+        """How many regions were labelled."""
         count = len(data["labels"])
         return "Labelled a region" if count == 1 else f"Labelled {count} regions"

@@ -6,6 +6,8 @@ answers but what is foreseen are plain values that JSON can hold.
 
 from __future__ import annotations
 
+import json
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,6 +24,7 @@ from rapo_gate.chains import (
     waiting_report,
 )
 from rapo_gate.config import GateConfig
+from rapo_gate.events import Draft, Region
 from rapo_gate.fold import Fields
 from rapo_gate.law import can_act, net_rate, params_of, rates_of
 from rapo_gate.ledger import UNIT
@@ -33,6 +36,32 @@ __all__ = [
 ]  # fmt: skip
 
 Values = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Changed:
+    """A region that an action changes. Each pair holds the value before and after it."""
+
+    region: Region
+    psi: tuple[float, float]
+    G: tuple[float, float]
+    H: tuple[float, float]
+
+
+@dataclass(frozen=True, slots=True)
+class Effect:
+    """What an action did, or what it would do."""
+
+    dry_run: bool
+    regions: list[Changed]
+    """Regions whose G, H or psi changes, the largest change of psi first."""
+    reports: int = 0
+    """Number of reports that a rollback takes out."""
+    revision: int | None = None
+    """State revision after the action; None for a dry run."""
+    event: int | None = None
+    """Position of the action in the log; None for a dry run."""
+
 
 HISTOGRAM = (0.0, 0.05, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0)
 """Lower ends of the bins of the scar histogram; 0 itself is left out."""
@@ -327,3 +356,16 @@ _FORESEES = {
     "Override": _override,
     "ConfigChange": _change,
 }
+
+
+def preview(state: State, draft: Draft) -> Effect:
+    """What an action's event would do; the state stays as it is."""
+    before, after, reports = foresee(state, draft.kind, json.loads(draft.body))
+    pairs = [
+        list(zip(old.tolist(), new.tolist(), strict=True))
+        for old, new in zip(before[1:], after[1:], strict=True)
+    ]
+    names = [state.regions.names[r] for r in before.regions]
+    changed = [Changed(n, psi, G, H) for n, G, H, psi in zip(names, *pairs, strict=True)]
+    changed.sort(key=lambda c: -abs(c.psi[1] - c.psi[0]))
+    return Effect(True, changed, reports)

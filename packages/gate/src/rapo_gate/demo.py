@@ -17,8 +17,8 @@ import numpy as np
 from rich.console import Console
 
 from rapo_gate import audit, tables
+from rapo_gate.audit import Effect
 from rapo_gate.config import GateConfig, SimulatedClock
-from rapo_gate.declare import Effect
 from rapo_gate.gate import Gate
 from rapo_gate.intake import HarmReport
 

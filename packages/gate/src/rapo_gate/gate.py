@@ -6,18 +6,20 @@ import secrets
 import time
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future
+from inspect import Parameter, Signature, signature
 from math import floor
 from pathlib import Path
-from typing import Any, Concatenate, NamedTuple, ParamSpec, Self, TypeVar
+from typing import Any, Concatenate, NamedTuple, ParamSpec, Self, TypeVar, get_type_hints
 
 import numpy.typing as npt
 
 from rapo_core.checks import UserError
 from rapo_gate import audit
 from rapo_gate.actions import Allow, Configure, Confirm, Label, Mode, Override, Rollback
+from rapo_gate.audit import Effect, preview
 from rapo_gate.config import Clock, GateConfig
 from rapo_gate.decide import ConflictError, Decider, Decision, exposing
-from rapo_gate.declare import Action, Effect, tried
+from rapo_gate.declare import Action
 from rapo_gate.engine import Engine
 from rapo_gate.events import (
     LOG_FORMAT,
@@ -55,6 +57,11 @@ def _doing(action: Callable[P, Action]) -> Callable[Concatenate[Gate, P], Effect
         return self.act(action(*args, **kwargs))
 
     method.__doc__ = action.__doc__
+    own = Parameter("self", Parameter.POSITIONAL_ONLY)
+    types = get_type_hints(action)  # without what else their annotations say
+    fields = [p.replace(annotation=types[name]) for name, p in signature(action).parameters.items()]
+    shown = Signature([own, *fields], return_annotation=Effect)
+    method.__signature__ = shown  # type: ignore[attr-defined]  # what `help(Gate)` shows
     return method
 
 
@@ -247,7 +254,7 @@ class Gate:
             if done is not None and log.find([action_key(name)]):
                 return done, []  # the first attempt was committed after all, where it stood then
             draft = draft_on(state)
-            effect = tried(state, draft)
+            effect = preview(state, draft)
             events = log.append([draft])
             at = events[0].position
             done = Effect(False, effect.regions, effect.reports, at, at)
@@ -255,7 +262,7 @@ class Gate:
 
         if action.dry_run:
             self.flush()
-            return self.read(lambda state: tried(state, draft_on(state)))
+            return self.read(lambda state: preview(state, draft_on(state)))
         return self.engine.submit(work).result()  # type: ignore[no-any-return]
 
     # --- what it tells

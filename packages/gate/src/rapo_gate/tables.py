@@ -13,8 +13,8 @@ from rich.table import Table
 from rich.text import Text
 
 from rapo_core.checks import UserError
+from rapo_gate.audit import Effect
 from rapo_gate.decide import Decision
-from rapo_gate.declare import Effect
 from rapo_gate.events import Region
 from rapo_gate.format import instant, real_of, region_of
 from rapo_gate.intake import HarmReport

@@ -2,6 +2,6 @@
 
 - app, strict, serve: the server
 - models, api: the API
-- auth, site, forms, lists, pages, charts: the reviewer's page
+- auth, site, lists, pages, charts: the reviewer's page
 - questions: what is asked, and a process beside the server that answers
 """

@@ -18,7 +18,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from rapo_core.checks import UserError
-from rapo_gate.declare import ACTIONS, Action, Effect, checked_reason
+from rapo_gate.audit import Effect
+from rapo_gate.declare import ACTIONS, Action, checked_reason
 from rapo_gate.events import plain_event
 from rapo_gate.gate import Gate
 from rapo_gate.intake import HarmReport, ReportResult, refused
@@ -31,8 +32,7 @@ from rapo_gate.service.models import (
     Flag,
     ReportsRequest,
     Whole,
-    request_of,
-    values_of,
+    body_of,
 )
 from rapo_gate.service.questions import Audits
 from rapo_gate.service.strict import LARGEST_BODY, RefusedError, key_route
@@ -207,15 +207,15 @@ def _add_action(router: APIRouter, gate: Gate, audits: Audits, action: type[Acti
         if body.reason is None and not dry_run:
             raise UserError("this needs a reason, for those who read the log")
         reason = "" if body.reason is None else checked_reason(body.reason)
-        values = values_of(action, body)
-        wanted = action(**values, reason=reason, by=caller.name, dry_run=dry_run)
+        values = {field.name: getattr(body, field.name) for field in action.fields}
+        made = action(**values, reason=reason, by=caller.name, dry_run=dry_run)
         if dry_run:
-            effect = await audits.ask(questions.dry_run, wanted)
+            effect = await audits.ask(Gate.act, made)
         else:
-            effect = await asyncio.to_thread(gate.act, wanted)
+            effect = await asyncio.to_thread(gate.act, made)
         return as_json(asdict(effect))
 
-    act.__annotations__["body"] = request_of(action)
+    act.__annotations__["body"] = body_of(action)
     summary = (action.__doc__ or "").partition("\n")[0].rstrip(".")
     router.post(
         action.path,

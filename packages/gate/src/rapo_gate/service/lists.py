@@ -17,10 +17,11 @@ import numpy.typing as npt
 from rapo_core.checks import UserError
 from rapo_gate import audit
 from rapo_gate.chains import region_views
+from rapo_gate.declare import ACTIONS, action_of
 from rapo_gate.events import Event, unpack_decision
+from rapo_gate.fields import FormData
 from rapo_gate.format import WAIT_WORDS, time_of
 from rapo_gate.gate import Gate
-from rapo_gate.service.forms import Fields
 from rapo_gate.state import State
 from rapo_gate.store import Store
 
@@ -147,7 +148,7 @@ REPORTERS = Table(
 )
 
 
-def wanted(table: Table, fields: Fields) -> Wanted:
+def wanted(table: Table, fields: FormData) -> Wanted:
     """What an address asks of a list.
 
     Raises:
@@ -176,7 +177,7 @@ def wanted(table: Table, fields: Fields) -> Wanted:
 class Links:
     """Addresses of the same list in other orders, for the heads of its columns."""
 
-    def __init__(self, table: Table, fields: Fields, asked: Wanted) -> None:
+    def __init__(self, table: Table, fields: FormData, asked: Wanted) -> None:
         self.table, self.asked = table, asked
         kept = ("q", "from", "to", "only", "top")
         self.kept = {name: fields.one(name) for name in kept if fields.one(name)}
@@ -340,3 +341,39 @@ def who_reported(gate: Gate, asked: Wanted) -> tuple[list[Values], int]:
     """Reporters that were asked for, and how many there are in all."""
     every = gate.reporters(MOST_SEARCHED)
     return _narrowed(REPORTERS, every, asked)[: asked.top], len(every)
+
+
+def action_log(gate: Gate, limit: int = 100) -> list[dict[str, Any]]:
+    """The newest actions: position, time, kind, who, what in words, the regions, and the reason."""
+    store = gate.store
+    kinds = tuple(dict.fromkeys(a.event for a in ACTIONS.values()))
+    events = store.read(0, limit, (*kinds, "Escalation"), newest=True)
+    # A change of settings is logged whole; only what differs from the one before is worth reading.
+    changes = [e for e in events if e.kind == "ConfigChange"]
+    if changes:
+        before = changes[-1].position - 1
+        older = store.read(0, 500, ("ConfigChange",), newest=True)
+        changes += [e for e in older if e.position <= before]
+    configs = [(e.position, e.data()["config"]) for e in changes if "config" in e.data()]
+    return [_in_words(event, configs) for event in events]
+
+
+def _in_words(event: Event, configs: list[tuple[int, dict[str, Any]]]) -> dict[str, Any]:
+    data = event.data()
+    before = next((c for p, c in configs if p < event.position), {})
+    action = action_of(event.kind, data)
+    if action is not None:
+        what, regions = action.log_line(data, before), action.concerns(data)
+    elif event.kind == "Escalation":
+        what, regions = f"Escalated {data['band']}: {data['seen']}", []
+    else:
+        what, regions = "Created the gate in shadow mode", []
+    return {
+        "position": event.position,
+        "at": event.at,
+        "kind": event.kind,
+        "by": data.get("by", "the gate"),
+        "what": what,
+        "regions": regions,
+        "reason": data.get("reason", ""),
+    }

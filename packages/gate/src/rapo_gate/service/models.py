@@ -14,7 +14,6 @@ from pydantic import (
     BeforeValidator,
     ConfigDict,
     Field,
-    StrictBool,
     StringConstraints,
     WithJsonSchema,
     create_model,
@@ -22,20 +21,14 @@ from pydantic import (
 
 from rapo_core.checks import UserError
 from rapo_gate.decide import MOST_CANDIDATES
-from rapo_gate.declare import LABELS, LONGEST_REASON, Action, Kind, Spec
-from rapo_gate.events import LONGEST_ID
+from rapo_gate.declare import LONGEST_REASON, Action
+from rapo_gate.fields import REQUIRED, Id, Number, RegionName, Text
 from rapo_gate.intake import MOST_REGIONS
 
 MOST_ITEMS = 1000
 """Reports of one request; more is refused with 413."""
 
-Word = Annotated[str, StringConstraints(strict=True, min_length=1, max_length=LONGEST_ID)]
-Id = Annotated[int, Field(strict=True, ge=-(2**63), le=2**63 - 1)]
-Number = Annotated[float, Field(strict=True, allow_inf_nan=False)]
-Share = Annotated[float, Field(strict=True, allow_inf_nan=False, ge=0)]
-Region = Word | Id
-ReportId = Annotated[int, Field(strict=True, ge=1, le=2**63 - 1)]
-Link = Annotated[str, StringConstraints(pattern=r"^[Hh][Tt][Tt][Pp][Ss]?://.", max_length=1000)]
+Share = Annotated[Number, Field(ge=0)]
 Values = dict[str, Any]
 
 
@@ -73,7 +66,7 @@ class DecisionRequest(Sent):
         }
     )
     regions: Annotated[
-        Annotated[list[Word], Field(min_length=1, max_length=MOST_CANDIDATES)]
+        Annotated[list[Text], Field(min_length=1, max_length=MOST_CANDIDATES)]
         | Annotated[list[Id], Field(min_length=1, max_length=MOST_CANDIDATES)],
         Field(description="Region of each candidate: all strings or all integers."),
     ]
@@ -86,29 +79,29 @@ class DecisionRequest(Sent):
         ),
     ]
     request_id: Annotated[
-        Word | None,
+        Text | None,
         Field(description="Sent again with the same body, the first answer comes again."),
     ] = None
-    stimulus: Word | None = None
+    stimulus: Text | None = None
 
 
 class ExposureRequest(Sent):
     """What was really shown of a decision."""
 
-    decision_id: Word
-    shown: list[Region]
+    decision_id: Text
+    shown: list[RegionName]
 
 
 class HarmReportItem(Sent):
     """One report, as the document describes it; the gate itself checks each."""
 
-    source: Word
-    key: Annotated[Word, Field(description="The reporter's name of it: twice, it counts once.")]
+    source: Text
+    key: Annotated[Text, Field(description="The reporter's name of it: twice, it counts once.")]
     harm: Annotated[Share, Field(description="At most the gate's max_harm.")]
     signal: Annotated[str, Field(min_length=1, max_length=64, description="Kind of evidence.")]
     at: Annotated[Number, Field(description="When the exposure was, Unix seconds.")]
-    decision_id: Word | None = None
-    regions: Annotated[list[Region], Field(min_length=1, max_length=MOST_REGIONS)] | None = None
+    decision_id: Text | None = None
+    regions: Annotated[list[RegionName], Field(min_length=1, max_length=MOST_REGIONS)] | None = None
 
 
 def _item_schema() -> Values:
@@ -132,78 +125,24 @@ class ReportsRequest(Sent):
 
 # --- bodies of actions
 
-LabelItem = create_model(  # type: ignore[call-overload]
-    "LabelItem",
-    __base__=Sent,
-    region=(Region, ...),
-    **{
-        name: (Literal["yes", "no"] | None if name == "sensitive" else Word | None, None)
-        for name in LABELS
-        if name != "url"
-    },
-    url=(Link | None, None),
-)
 
-
-def request_of(action: type[Action]) -> type[Sent]:
-    """The body of an action: its fields, and the reason."""
+def body_of(action: type[Action]) -> type[Sent]:
+    """The request body of an action: its fields, each with its own type, and the reason."""
     shape: Values = {}
-    for spec in action.specs():
-        kind: Any = Annotated[_type(spec), Field(description=spec.given.about)]
-        if spec.nullable:
-            kind = kind | None
-        shape[spec.name] = (kind, ... if spec.needed else spec.default)
+    for field in action.fields:
+        about = Field(description=field.about)
+        if field.default is REQUIRED:
+            shape[field.name] = (Annotated[field.body(), about], ...)
+        else:
+            kind = field.body() if field.default is not None else field.body() | None
+            shape[field.name] = (Annotated[kind, about], field.default)
     about = Field(description="For the log; only a dry run goes without.")
     reason = Annotated[str, StringConstraints(strict=True, min_length=1, max_length=LONGEST_REASON)]
     shape["reason"] = (Annotated[reason | None, about], None)
-    made: type[Sent] = create_model(
+    model: type[Sent] = create_model(
         f"{action.__name__}Request", __base__=Sent, __doc__=action.__doc__, **shape
     )
-    return made
-
-
-def _type(spec: Spec) -> Any:
-    given = spec.given
-    match given.kind:
-        case Kind.REGION:
-            return Region
-        case Kind.REGIONS:
-            return list[Region]
-        case Kind.REPORTS:
-            return Annotated[list[ReportId], Field(min_length=1)]
-        case Kind.WORD:
-            return Word
-        case Kind.REAL:
-            return Annotated[Number, Field(ge=given.low, le=given.high)]
-        case Kind.SINCE | Kind.UNTIL:
-            return Number
-        case Kind.FLAG:
-            return StrictBool
-        case Kind.CHOICE:
-            return Literal[given.choices]
-        case Kind.SETTINGS:
-            return Annotated[dict[str, Any], Field(min_length=1)]
-        case Kind.LABELS:
-            return Annotated[list[LabelItem], Field(min_length=1)]  # type: ignore[valid-type]
-
-
-def values_of(action: type[Action], body: Any) -> Values:
-    """The fields of an action, from its body."""
-    return {
-        s.name: _labels(body.labels) if s.given.kind is Kind.LABELS else getattr(body, s.name)
-        for s in action.specs()
-    }
-
-
-def _labels(items: list[BaseModel]) -> dict[Any, dict[str, str]]:
-    found: dict[Any, dict[str, str]] = {}
-    for item in items:
-        label = item.model_dump(exclude_none=True)
-        region = label.pop("region")
-        if region in found:
-            raise UserError(f"region {region!r} is labelled twice")
-        found[region] = label
-    return found
+    return model
 
 
 # --- what is answered
@@ -222,7 +161,7 @@ class ReportAnswer(BaseModel):
 class RegionAnswer(BaseModel):
     """A region."""
 
-    region: Region
+    region: RegionName
     G: float
     H: float
     psi: float

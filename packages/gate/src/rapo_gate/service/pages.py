@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlencode
 
@@ -10,9 +11,11 @@ from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import Response
 
+from rapo_gate.audit import Effect
 from rapo_gate.config import Clock
-from rapo_gate.declare import ACTIONS, Effect, action_log, checked_reason
+from rapo_gate.declare import ACTIONS, Action, checked_reason
 from rapo_gate.events import decision_key
+from rapo_gate.fields import FormData, Input
 from rapo_gate.format import (
     BAND_WORDS,
     FIELD_WORDS,
@@ -21,9 +24,8 @@ from rapo_gate.format import (
     region_query,
 )
 from rapo_gate.gate import Gate
-from rapo_gate.service import charts, forms, lists, questions
+from rapo_gate.service import charts, lists, questions
 from rapo_gate.service.auth import Attempts, Keys
-from rapo_gate.service.forms import Proposal
 from rapo_gate.service.questions import Audits
 from rapo_gate.service.site import Handler, PageRequest, Site, add_login, add_page, redirect
 from rapo_gate.service.strict import RefusedError
@@ -147,7 +149,7 @@ class Pages:
         drawn = charts.over_time(
             "Trace G and scar H", course["at"], {"G": course["G"], "H": course["H"]}, 520, 170
         )
-        now = forms.Fields({part: [words] for part, words in chain["region"]["label"].items()})
+        now = FormData({part: [words] for part, words in chain["region"]["label"].items()})
         if chain["region"]["override"]:
             now["psi"] = [f"{chain['region']['override']['psi']:g}"]
         return self.site.render(
@@ -155,18 +157,18 @@ class Pages:
             config=self.gate.config, forms=self._forms(request, "region", now),
         )  # fmt: skip
 
-    def _forms(self, request: PageRequest, place: str, now: forms.Fields) -> dict[str, Any]:
-        """Forms of the actions about something, by name, filled with what holds now."""
+    def _forms(self, request: PageRequest, subject: str, now: FormData) -> dict[str, Any]:
+        """Forms of the actions about a subject, by name, filled with the values of now."""
         return {
-            name: (action, forms.inputs(action, now, leave_out=("region", "reports", "source")))
+            name: (action, inputs_of(action, now, beside=True))
             for name, action in ACTIONS.items()
-            if request.session.may(action.scope) and (place in forms.about(action) if place
-                                                    else not forms.about(action))
-        }  # fmt: skip
+            if request.session.may(action.scope)
+            and (subject in action.subjects() if subject else not action.subjects())
+        }
 
     def queue(self, request: PageRequest) -> Response:
         """Reports that wait for a reviewer."""
-        asked = lists.wanted(lists.QUEUE, forms.Fields({"top": ["200"], **request.fields}))
+        asked = lists.wanted(lists.QUEUE, FormData({"top": ["200"], **request.fields}))
         items, count = self.ask(lists.waiting, asked)
         return self.site.render(
             request, "queue.html", items=items, count=count, waits=WAIT_WORDS,
@@ -176,7 +178,7 @@ class Pages:
 
     def reporters(self, request: PageRequest) -> Response:
         """Who reported."""
-        asked = lists.wanted(lists.REPORTERS, forms.Fields({"top": ["200"], **request.fields}))
+        asked = lists.wanted(lists.REPORTERS, FormData({"top": ["200"], **request.fields}))
         found, count = self.ask(lists.who_reported, asked)
         return self.site.render(
             request, "reporters.html", reporters=found, count=count,
@@ -210,13 +212,13 @@ class Pages:
         values = config.to_dict()
         fields = values.pop("params")
         mode, percent = self.gate.read(lambda state: (state.mode, state.percent))
-        now = forms.Fields({"mode": [mode], "percent": [f"{percent:g}"]})
+        now = FormData({"mode": [mode], "percent": [f"{percent:g}"]})
         return self.site.render(
             request, "policy.html", settings=values, fields=fields,
             words={"settings": SETTING_WORDS, "fields": FIELD_WORDS},
-            action_log=self.ask(action_log), digest=config.digest(),
+            action_log=self.ask(lists.action_log), digest=config.digest(),
             forms=self._forms(request, "", now),
-            others=[a for a in ACTIONS.values() if forms.about(a) and request.session.may(a.scope)],
+            others=[a for a in ACTIONS.values() if a.subjects() and request.session.may(a.scope)],
         )  # fmt: skip
 
     def find(self, request: PageRequest) -> Response:
@@ -260,25 +262,25 @@ class Pages:
         return redirect(proposal.back)
 
     def _check_scope(self, request: PageRequest) -> None:
-        scope = forms.action_named(request.http.path_params["kind"]).scope
+        scope = action_named(request.http.path_params["kind"]).scope
         if not request.session.may(scope):
             raise RefusedError(403, f"this needs a key of scope {scope}; log in with one")
 
     def _proposal(self, request: PageRequest) -> Proposal:
-        return forms.proposal(request.http.path_params["kind"], request.fields, self.clock)
+        return proposal_of(request.http.path_params["kind"], request.fields, self.clock())
 
     def _form(self, request: PageRequest, problem: str = "") -> Response:
-        action = forms.action_named(request.http.path_params["kind"])
+        action = action_named(request.http.path_params["kind"])
         return self.site.render(
             request, "form.html", 422 if problem else 200, action=action, problem=problem,
-            inputs=forms.inputs(action, request.fields),
+            inputs=inputs_of(action, request.fields),
         )  # fmt: skip
 
     def _dry(
         self, request: PageRequest, proposal: Proposal, problem: str = "", reason: str = ""
     ) -> Response:
         tried = proposal.made("", request.session.name, dry_run=True)
-        effect = self.ask(questions.dry_run, tried)
+        effect = self.ask(Gate.act, tried)
         return self.site.render(
             request, "action.html", 422 if problem else 200, proposal=proposal, effect=effect,
             title=tried.title(), about=tried.meaning(self.gate.config), problem=problem,
@@ -307,3 +309,62 @@ def _summary(effect: Effect, title: str, most: int = 20) -> dict[str, Any]:
         "regions": effect.regions[:most],
         "regions_in_all": len(effect.regions),
     }
+
+
+# --- forms of actions
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """An action that was filled in and waits for a reviewer's reason."""
+
+    action: type[Action]
+    values: dict[str, Any]
+    fields: list[tuple[str, str]]
+    """Names and values that the form must send again."""
+    back: str
+    """The page that the reviewer came from, and goes back to."""
+
+    def made(self, reason: str, by: str, *, dry_run: bool) -> Action:
+        """The action itself."""
+        return self.action(**self.values, reason=reason, by=by, dry_run=dry_run)
+
+
+def proposal_of(name: str, form: FormData, now: float) -> Proposal:
+    """The action that a form proposes; `now` is Unix seconds.
+
+    Raises:
+        LookupError: there is no such action.
+        UserError: a value cannot be read.
+    """
+    action = action_named(name)
+    values = {field.name: field.from_form(form, now) for field in action.fields}
+    kept = [(k, v) for k, sent in form.items() if k not in ("csrf", "reason") for v in sent]
+    if form.names_region():
+        back = f"/region?{region_query(form.region())}"
+    elif form.exact("source"):
+        back = "/reporters"
+    else:
+        back = "/queue" if "reports" in form else "/policy"
+    return Proposal(action, values, kept, back)
+
+
+def action_named(name: str) -> type[Action]:
+    """The action of a path."""
+    if name not in ACTIONS:
+        raise LookupError(f"there is no action {name!r:.40}")
+    return ACTIONS[name]
+
+
+def inputs_of(action: type[Action], form: FormData, *, beside: bool = False) -> list[Input]:
+    """The inputs of an action's form, filled with what a form sent before.
+
+    Args:
+        action: what is to be done.
+        form: earlier values.
+        beside: leave out what the page that holds the form says itself.
+    """
+    inputs = [i for f in action.fields for i in (f.inputs_beside() if beside else f.inputs())]
+    return [
+        i if i.type == "checkbox" else i._replace(value=form.one(i.name) or i.value) for i in inputs
+    ]

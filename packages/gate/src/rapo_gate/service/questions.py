@@ -22,7 +22,6 @@ from multiprocessing.connection import Connection
 from typing import Any, TypeVar
 
 from rapo_gate import audit
-from rapo_gate.declare import Action, Effect
 from rapo_gate.events import Region
 from rapo_gate.gate import Gate
 from rapo_gate.memory import Replay, replayed
@@ -109,12 +108,6 @@ def queue(gate: Gate) -> Values:
 def reporters(gate: Gate) -> Values:
     """Who reported."""
     return {"reporters": gate.reporters()}
-
-
-def dry_run(gate: Gate, action: Action) -> Effect:
-    """What an action would do."""
-    assert action.dry_run
-    return gate.act(action)
 
 
 def replay_until(gate: Gate, until: int) -> Replay:

@@ -24,16 +24,16 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from rapo_gate.events import Region
+from rapo_gate.fields import FormData
 from rapo_gate.format import FILTERS, TERMS
 from rapo_gate.gate import Gate
 from rapo_gate.service.auth import SESSION_SECONDS, Attempts, Keys, Session, Sessions
-from rapo_gate.service.forms import Fields
 from rapo_gate.service.questions import Audits
 from rapo_gate.service.strict import CALLER, ROUTE, RefusedError, read_body, refusal_of
 
 COOKIE = "rapo_gate_session"
 MOST_FIELDS = 1000
-"""Fields of one form: a page of the queue has 200 boxes."""
+"""FormData of one form: a page of the queue has 200 boxes."""
 HEADERS = {
     "Content-Security-Policy": (
         "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
@@ -92,7 +92,7 @@ class PageRequest:
 
     http: Request
     session: Session
-    fields: Fields = field(default_factory=Fields)
+    fields: FormData = field(default_factory=FormData)
     """What the form or the address said."""
 
 
@@ -174,7 +174,7 @@ def add_page(router: APIRouter, path: str, endpoint: Endpoint, method: str) -> N
     router.add_route(path, routed, [method], include_in_schema=False)
 
 
-async def fields_of(request: Request) -> Fields:
+async def fields_of(request: Request) -> FormData:
     """The fields of a form, or of the address.
 
     Raises:
@@ -189,7 +189,7 @@ async def fields_of(request: Request) -> Fields:
         text = (await read_body(request)).decode("latin-1")
     try:
         found = parse_qs(text, keep_blank_values=True, max_num_fields=MOST_FIELDS, errors="strict")
-        return Fields(found)
+        return FormData(found)
     except ValueError as error:  # too many fields, or bytes that are not UTF-8
         raise RefusedError(422, f"the fields cannot be read: {error}") from None
 
