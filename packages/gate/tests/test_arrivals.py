@@ -10,7 +10,7 @@ import pytest
 
 from rapo_gate import ConflictError, HarmReport
 from rapo_gate.fold import UNIT
-from rapo_gate.memory import dump
+from rapo_gate.snapshot import dump
 
 Make = Callable[..., Any]
 SECONDS = 60.0

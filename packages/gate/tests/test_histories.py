@@ -35,7 +35,7 @@ from rapo_gate.events import (
     unpack_decision,
 )
 from rapo_gate.intake import HarmReport, check, take_in
-from rapo_gate.memory import dump, load
+from rapo_gate.snapshot import dump, load
 from rapo_gate.state import State
 
 REFERENCE = runpy.run_path(str(Path(__file__).with_name("reference.py")))

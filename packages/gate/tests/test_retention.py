@@ -14,8 +14,8 @@ import pytest
 from rapo_core.params import FieldParams
 from rapo_gate import Gate, GateConfig, HarmReport, StoreError, retention
 from rapo_gate.events import DroppedError
-from rapo_gate.memory import beginning, dropped, folded
 from rapo_gate.retention import compact, erase
+from rapo_gate.snapshot import beginning, dropped, folded
 from rapo_gate.state import State
 from rapo_gate.store import open_store
 

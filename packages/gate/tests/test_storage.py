@@ -10,6 +10,7 @@ import sys
 import threading
 import warnings
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ import numpy as np
 import pytest
 from waiting import until
 
+from rapo_core.checks import UserError
 from rapo_gate import Gate, GateConfig, StoreError
 from rapo_gate.fold import ROW
 
@@ -338,3 +340,45 @@ def test_a_retry_that_meets_another_retry_gets_the_first_answer(make: Make) -> N
     assert answer.revision == first.revision and answer.psi.tolist() == [1.0, 1.0]
     with pytest.raises(ValueError, match="request_id 'r' has another body"):
         gate.decide(["bad", "good"], [0.4, 0.6], request_id="r")
+
+
+def _tables(path: Path) -> list[Any]:
+    """Everything that a file holds."""
+    with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as file:
+        return [file.execute(f"SELECT * FROM {name}").fetchall()
+                for name in ("events", "snapshots", "ledger")]  # fmt: skip
+
+
+@pytest.mark.parametrize("kept", [0, 3])
+@pytest.mark.parametrize("read_only", [False, True])
+def test_a_log_that_ends_before_its_snapshot_is_refused(
+    make: Make, kept: int, read_only: bool
+) -> None:
+    platform = make()
+    for i in range(4):
+        platform.report(f"s{i}")
+    platform.gate.close()
+    with closing(sqlite3.connect(platform.path)) as file:
+        file.execute("DELETE FROM events WHERE position > ?", (kept,))
+        file.commit()
+    before = _tables(platform.path)
+    with pytest.raises(UserError, match="restore a whole copy") as raised:
+        Gate.open(platform.path, read_only=read_only, clock=lambda: platform.now)
+    assert "\n" not in str(raised.value)
+    assert _tables(platform.path) == before
+
+
+def test_the_snapshot_of_another_gate_is_refused(make: Make) -> None:
+    one, other = make(), make()
+    for platform in (one, other):
+        platform.report("s")
+        platform.gate.close()
+    with closing(sqlite3.connect(one.path)) as file:
+        file.execute("ATTACH ? AS other", (str(other.path),))
+        file.execute("DELETE FROM snapshots")
+        file.execute("INSERT INTO snapshots SELECT * FROM other.snapshots")
+        file.commit()
+    before = _tables(one.path)
+    with pytest.raises(UserError, match="holds the snapshot of another gate"):
+        one.open()
+    assert _tables(one.path) == before

@@ -10,7 +10,7 @@ Its files, in the order in which data flows:
   the writer's place at a file
 - names, registry, ledger, exposure, law, cells, steps, fold, traffic, state: from events to
   fields, in whole numbers and fixed order
-- memory, writer, engine: snapshots, and memory to serve from, kept in step with the log by one
+- snapshot, writer, engine: a state as bytes and back; the state in step with the log, by one
   thread
 - intake, decide, gate: reports; decisions; `Gate`, which has an engine
 - fields, declare, actions: what people do, each action declared once: method, endpoint, command,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 import warnings
 from collections.abc import Callable, Sequence
@@ -9,12 +10,13 @@ from concurrent.futures import Future
 from math import floor
 from typing import Any, TypeVar
 
+from rapo_core.checks import UserError
 from rapo_gate.config import Clock, GateConfig
 from rapo_gate.decide import View
 from rapo_gate.events import Draft, drafted
-from rapo_gate.memory import Memory, Replay, dropped, replayed
+from rapo_gate.snapshot import Replay, beginning, dropped, dump, folded, load, replayed
 from rapo_gate.state import State
-from rapo_gate.store import Appending, BusyError, Store, StoreError
+from rapo_gate.store import Appending, BusyError, Store, StoreError, pieces
 from rapo_gate.writer import PATIENCE, Job, Work, Writer
 
 T = TypeVar("T")
@@ -27,14 +29,28 @@ AHEAD = 60.0
 """Seconds that the last tick may be ahead of the clock before health says so."""
 
 _OWN_FAULTS = (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError)
-"""What a job may raise before it appends; anything else is the store's and ends the transaction."""
+"""What a job may raise for reasons of its own; the rest is the store's and ends the transaction."""
+
+Answer = tuple[Future[Any], Any, BaseException | None]
+"""Whom to answer, with which value or which error."""
+
+
+class _JobFailedError(Exception):
+    """A job failed after it had appended: its transaction is given up, the job's error kept."""
+
+    def __init__(self, job: Job, answer: Answer) -> None:
+        super().__init__(str(answer[2]))
+        self.job, self.answer = job, answer
 
 
 class Engine:
     """Holds the state at the end of the log and the view that decisions are made from.
 
     Work is put into the writer's queue; the writer does it inside a transaction, takes its events
-    into the state, commits, publishes a new view, and only then answers.
+    into the state, commits, publishes a new view, and only then answers. `lock` is held by whoever
+    changes `state`. Before a change the engine sets `unsure`, and clears it once state and log are
+    known to agree: a state that took in half of something is read from the log again before
+    anybody looks at it.
 
     Args:
         store: the log.
@@ -51,7 +67,14 @@ class Engine:
         self._seen = self._out_since = time.monotonic()
         self.asked: dict[str, Draft] = {}
         """Decisions with a request id that are not in the log yet."""
-        self._memory = Memory(store)
+        self.lock = threading.RLock()
+        self.unsure = False
+        """Whether the state holds more, or less, than the log."""
+        self.state = self._read_log()
+        """The state itself; only the writer changes it, under the lock."""
+        self.view = View(self.state)
+        """What decisions are made from."""
+        self._snapshot_at = self.state.position
         self._writer = Writer(self._commit, self._idle, POLL)
         self._writer.start()
 
@@ -63,22 +86,12 @@ class Engine:
                 warnings.warn(
                     f"{len(left)} decisions could not be logged: {self.outage}", stacklevel=2
                 )
-            if not (self.read_only or self.broken or self.outage or self._memory.unsure):
+            if not (self.read_only or self.broken or self.outage or self.unsure):
                 try:
                     self.snapshot()
                 except (StoreError, OSError) as error:
                     warnings.warn(f"no snapshot was kept: {error}", stacklevel=2)
         self.store.close()
-
-    @property
-    def state(self) -> State:
-        """The state itself; only the writer changes it, under the lock."""
-        return self._memory.state
-
-    @property
-    def view(self) -> View:
-        """What decisions are made from."""
-        return self._memory.view
 
     @property
     def config(self) -> GateConfig:
@@ -87,8 +100,8 @@ class Engine:
 
     def read(self, look: Callable[[State], T]) -> T:
         """Look at the state while nothing changes it; `look` must not change it either."""
-        with self._memory.lock:
-            if self._memory.unsure:
+        with self.lock:
+            if self.unsure:
                 raise StoreError(self.broken or self.outage or "the log must be read again first")
             return look(self.state)
 
@@ -162,9 +175,9 @@ class Engine:
         """
         last = time.monotonic() + seconds
         while self.state.position < position:
-            with self._memory.lock:
-                self._memory.make_sure()
-                self._memory.follow()
+            with self.lock:
+                self._make_sure()
+                self._follow()
             if self.state.position < position:
                 if time.monotonic() > last:
                     raise StoreError(f"the log has no event {position} after {seconds:g} s")
@@ -180,8 +193,68 @@ class Engine:
         return int(self.submit(lambda state, log: (state.tick, [])).result())
 
     def snapshot(self) -> None:
-        """Keep the state beside the log, so that opening is quick."""
-        self._memory.snapshot()
+        """Keep the state beside the log, so that opening reads only what comes after."""
+        with self.lock:
+            if self.unsure:
+                raise StoreError("no snapshot: the state may not be what the log says")
+            ledger, position = self.state.ledger, self.state.position
+            new = ledger.rows[ledger.kept :]
+            self.store.save_snapshot(position, dump(self.state), new, ledger.kept)
+            ledger.kept = len(ledger)
+            self._snapshot_at = position
+
+    # --- state and log
+
+    def _read_log(self) -> State:
+        """The state at the end of the log, from the newest snapshot that is sound.
+
+        Raises:
+            UserError: the snapshot is ahead of the log, or is of another log.
+        """
+        state, kept = None, self.store.load_snapshot()
+        if kept is not None:
+            try:
+                state = load(*kept, self.store.find)
+            except ValueError as error:
+                warnings.warn(f"{error}; the whole log is read instead", stacklevel=4)
+        if state is not None:
+            self._check_snapshot(state)
+        return folded(state or beginning(self.store), self.store)
+
+    def _check_snapshot(self, state: State) -> None:
+        """Refuse a snapshot that this log cannot have led to."""
+        first, last = self.store.read(0, 1), self.store.last()
+        if first and first[0].data()["created"]["id"] != state.created["id"]:
+            raise UserError(
+                f"{self.store.address} holds the snapshot of another gate; restore a copy in which "
+                "log and snapshot belong together"
+            )
+        if state.position > last:
+            raise UserError(
+                f"{self.store.address} ends at event {last}, but its snapshot was kept at event "
+                f"{state.position}: the end of the log is missing; restore a whole copy of it"
+            )
+
+    def _make_sure(self) -> None:
+        """Read the state again if it may not be what the log says."""
+        if self.unsure:
+            self.state = self._read_log()
+            self.unsure = False
+            self._publish()
+
+    def _follow(self) -> None:
+        """Take in what others appended."""
+        for events in pieces(self.store, self.state.position):
+            self.unsure = True  # an event is half taken in if the log goes away now
+            for event in events:
+                self.state.apply(event)
+            self.unsure = False
+        self._publish()
+
+    def _publish(self) -> None:
+        """Let decisions see the state."""
+        if self.state.revision != self.view.revision:
+            self.view = View(self.state)
 
     # --- the writer's side
 
@@ -218,39 +291,28 @@ class Engine:
             None once they are answered; why not, if they may be tried again. The transaction may
             have been committed all the same: every job looks for what it appended before.
         """
-        answers: list[tuple[Future[Any], Any, BaseException | None]] = []
-        with self._memory.lock:
-            try:
-                if self.broken:
-                    raise StoreError(self.broken)
-                self._memory.make_sure()
-                keys = [key for job in jobs for key in job.keys]
-                with self.store.appending(self.state.position, keys) as log:
-                    self._memory.unsure = True
-                    self.state.fetch = log.find  # it sees what is not committed yet
-                    for event in log.tail(self.state.position):
-                        self.state.apply(event)
-                    self._tick_if_due(log)
-                    self._do(jobs, log, answers)
-                self._memory.unsure = False
-                self._reached()
-                self._memory.publish()
-            except Exception as error:
-                self._failed(error)
-                if isinstance(error, StoreError) and not self.broken:
-                    return error
-                answers = [(j.future, None, error) for j in jobs if j.future is not None]
-                unanswered = [j for j in jobs if j.future is None]
-                if unanswered and not self.broken:
-                    if answers:  # one of those is the cause
-                        self._writer.again(unanswered)
-                    else:
+        left, answers = list(jobs), list[Answer]()
+        with self.lock:
+            done: list[Answer] = []
+            while True:
+                try:
+                    done = self._transact(left)
+                    self._reached()
+                    self._publish()
+                    break
+                except _JobFailedError as failure:
+                    # Nothing was logged. The others are done again, in the same order.
+                    answers.append(failure.answer)
+                    left.remove(failure.job)
+                except Exception as error:
+                    self._failed(error)
+                    if isinstance(error, StoreError) and not self.broken:
+                        return error
+                    done = [(j.future, None, error) for j in left if j.future is not None]
+                    if len(done) < len(left) and not self.broken:
                         self.broken = f"decisions cannot be logged: {error!r}"
-            finally:
-                self.state.fetch = self.store.find
-        for future, value, problem in answers:
-            if future.set_running_or_notify_cancel():
-                future.set_result(value) if problem is None else future.set_exception(problem)
+                    break
+        self._tell(answers + done)
         for job in jobs:  # the log knows them by now, or never will
             if job.draft is not None:
                 self.asked.pop(str(job.draft.key), None)
@@ -260,7 +322,36 @@ class Engine:
             self._failed(error)
         return None
 
-    def _do(self, jobs: list[Job], log: Appending, answers: list[Any]) -> None:
+    def _tell(self, answers: list[Answer]) -> None:
+        for future, value, problem in answers:
+            if future.set_running_or_notify_cancel():
+                future.set_result(value) if problem is None else future.set_exception(problem)
+
+    def _transact(self, jobs: list[Job]) -> list[Answer]:
+        """Do jobs in one transaction and take what they append into the state; their answers.
+
+        Raises:
+            _JobFailedError: a job failed after it had appended something; nothing was logged.
+        """
+        if self.broken:
+            raise StoreError(self.broken)
+        self._make_sure()
+        keys = [key for job in jobs for key in job.keys]
+        try:
+            with self.store.appending(self.state.position, keys) as log:
+                self.unsure = True
+                self.state.fetch = log.find  # it sees what is not committed yet
+                for event in log.tail(self.state.position):
+                    self.state.apply(event)
+                self._tick_if_due(log)
+                answers = self._do(jobs, log)
+        finally:
+            self.state.fetch = self.store.find
+        self.unsure = False
+        return answers
+
+    def _do(self, jobs: list[Job], log: Appending) -> list[Answer]:
+        answers: list[Answer] = []
         decisions: list[Draft] = []
         for job in jobs:
             if job.draft is not None:
@@ -269,15 +360,20 @@ class Engine:
             self._log_decisions(decisions, log)
             decisions = []
             assert job.work is not None and job.future is not None
+            before = log.appended
             try:
                 value, events = job.work(self.state, log)
-            except _OWN_FAULTS as error:
-                answers.append((job.future, None, error))  # it appended nothing
-                continue
-            for event in events:
-                self.state.apply(event)
-            answers.append((job.future, value, None))
+                for event in events:
+                    self.state.apply(event)
+                answers.append((job.future, value, None))
+            except StoreError:
+                raise
+            except (*_OWN_FAULTS, OSError) as error:
+                if log.appended != before or isinstance(error, OSError):
+                    raise _JobFailedError(job, (job.future, None, error)) from error
+                answers.append((job.future, None, error))
         self._log_decisions(decisions, log)
+        return answers
 
     def _log_decisions(self, drafts: list[Draft], log: Appending) -> None:
         """Log decisions that nobody waits for; one that is there already is left as it is."""
@@ -318,10 +414,10 @@ class Engine:
         if self.broken:
             return
         try:
-            with self._memory.lock:
-                self._memory.make_sure()
+            with self.lock:
+                self._make_sure()
                 if self.store.shared or self.read_only:
-                    self._memory.follow()
+                    self._follow()
             self._reached()
             if self.read_only:
                 return
@@ -331,10 +427,9 @@ class Engine:
             self._failed(error)
 
     def _snapshot_if_due(self) -> None:
-        memory = self._memory
-        if self.state.position - memory.snapshot_at >= SNAPSHOT_EVERY and not memory.unsure:
-            memory.snapshot_at = self.state.position  # if it fails, not at every look
-            memory.snapshot()
+        if self.state.position - self._snapshot_at >= SNAPSHOT_EVERY and not self.unsure:
+            self._snapshot_at = self.state.position  # if it fails, not at every look
+            self.snapshot()
 
     def _reached(self) -> None:
         self._seen = time.monotonic()

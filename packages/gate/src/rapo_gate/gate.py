@@ -33,7 +33,7 @@ from rapo_gate.events import (
     unpack_decision,
 )
 from rapo_gate.intake import Checked, HarmReport, ReportResult, check, refused, take_in
-from rapo_gate.memory import Replay
+from rapo_gate.snapshot import Replay
 from rapo_gate.state import State
 from rapo_gate.store import Appending, Store, open_store
 
@@ -114,6 +114,11 @@ class Gate:
         store = open_store(str(address), create=create, read_only=read_only)
         try:
             if store.last() == 0:
+                if store.load_snapshot() is not None:
+                    raise UserError(
+                        f"{address} has a snapshot but no events: its log is missing; restore a "
+                        "whole copy of it"
+                    )
                 if read_only or not create:
                     raise UserError(f"{address} holds no gate; rapo-gate init makes one")
                 _found(store, config or GateConfig(), clock())
@@ -225,7 +230,7 @@ class Gate:
         keys = [*(c.key for c in sound), *map(decision_key, named)]
         return self.engine.submit(lambda state, log: take_in(checked, state, log, now), keys)
 
-    # --- what people do; `rapo_gate.actions` and `admin` say what each needs and means
+    # --- what people do; `rapo_gate.actions` says what each needs and means
 
     confirm = _doing(Confirm)
     override = _doing(Override)

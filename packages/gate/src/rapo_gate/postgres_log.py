@@ -55,7 +55,7 @@ class Turn:
     def __init__(
         self, session: Session, address: str, after: int | None = None, keys: Sequence[str] = ()
     ) -> None:
-        self.session, self._address = session, address
+        self.session, self._address, self.appended = session, address, 0
         cursor = session.execute(_BEGIN)
         while cursor.nextset():
             pass
@@ -124,6 +124,7 @@ class Turn:
 
         A key that is taken is an error then.
         """
+        self.appended += len(drafts)
         events = [Event(self._last + 1 + i, *draft) for i, draft in enumerate(drafts)]
         for event in events:
             self._waiting += len(event.body)

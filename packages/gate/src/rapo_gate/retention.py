@@ -29,8 +29,8 @@ from rapo_gate.events import (
     packed,
     report_key,
 )
-from rapo_gate.memory import beginning, dump, folded, heads_of, load
 from rapo_gate.registry import Registry
+from rapo_gate.snapshot import beginning, dump, folded, heads_of, load
 from rapo_gate.state import State
 from rapo_gate.store import Rewriting, Store, StoreError, events_of, pieces
 

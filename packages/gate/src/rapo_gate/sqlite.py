@@ -33,6 +33,7 @@ class Turn:
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self.connection = connection
+        self.appended = 0
 
     def tail(self, after: int) -> Iterator[Event]:
         """Nobody else appends to this file."""
@@ -51,6 +52,7 @@ class Turn:
 
     def append(self, drafts: Sequence[Draft]) -> list[Event]:
         """Give drafts their positions and add them."""
+        self.appended += len(drafts)
         last = self.connection.execute("SELECT max(position) FROM events").fetchone()[0] or 0
         events = [Event(last + 1 + i, *draft) for i, draft in enumerate(drafts)]
         self.connection.executemany(

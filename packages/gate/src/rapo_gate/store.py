@@ -43,6 +43,9 @@ class BusyError(StoreError):
 class Appending(Protocol):
     """An open transaction of the one appender; leaving it without an error commits durably."""
 
+    appended: int
+    """Events that this transaction has appended so far."""
+
     def tail(self, after: int) -> Iterator[Event]:
         """Events that others appended after a position, in order."""
         ...

@@ -87,11 +87,6 @@ class Writer(threading.Thread):
             if job.future is None:
                 raise UserError("the gate was closed; the decision may not have been logged")
 
-    def again(self, jobs: list[Job]) -> None:
-        """Queue jobs once more that were taken already, however many wait."""
-        for job in jobs:
-            self._queue.put(job)
-
     def waiting(self) -> int:
         """Jobs that are not in the log."""
         return self._queue.qsize() + len(self._held)

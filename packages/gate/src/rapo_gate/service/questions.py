@@ -24,8 +24,8 @@ from typing import Any, TypeVar
 from rapo_gate import audit
 from rapo_gate.events import Region
 from rapo_gate.gate import Gate
-from rapo_gate.memory import Replay, replayed
 from rapo_gate.service.strict import ANSWER_SECONDS, SLOW
+from rapo_gate.snapshot import Replay, replayed
 from rapo_gate.state import State
 from rapo_gate.store import StoreError
 

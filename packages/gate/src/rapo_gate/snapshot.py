@@ -1,4 +1,4 @@
-"""`Memory`: the state at the end of the log, and the view that decisions are made from.
+"""A state as bytes and back, and a log folded from its beginning.
 
 Opening a gate does not mean reading its whole log: a snapshot is a state as bytes. Arrays are
 NumPy's own format, the rest is JSON; nothing in a snapshot is executed. The ledger is kept in
@@ -9,9 +9,7 @@ from __future__ import annotations
 
 import io
 import json
-import threading
 import time
-import warnings
 from collections.abc import Iterator
 from dataclasses import asdict
 from hashlib import sha256
@@ -24,14 +22,13 @@ import numpy.typing as npt
 from rapo_core.checks import UserError
 from rapo_gate.cells import Cells
 from rapo_gate.config import GateConfig
-from rapo_gate.decide import View
 from rapo_gate.events import Event
 from rapo_gate.exposure import Exposure
 from rapo_gate.fold import ROW, Change, Fold, Rows, Vouch
 from rapo_gate.ledger import Ledger
 from rapo_gate.registry import Registry
 from rapo_gate.state import Fetch, Report, State
-from rapo_gate.store import Rewriting, Store, StoreError, events_of, pieces
+from rapo_gate.store import Rewriting, Store, StoreError, events_of
 from rapo_gate.traffic import Traffic
 
 FORMAT = 3
@@ -157,7 +154,7 @@ def _checksum(rows: Rows) -> int:
     return value
 
 
-# --- the state at the end of the log
+# --- the log, folded
 
 
 class Replay(NamedTuple):
@@ -170,68 +167,6 @@ class Replay(NamedTuple):
     """Hash of its fields."""
     integrity: str
     """Of the database."""
-
-
-class Memory:
-    """What the log amounts to so far, read from its newest snapshot and the events after it.
-
-    Whoever changes `state` holds `lock`, says `unsure` before and takes it back after: a state
-    that took in half of something is read again from the log before anybody looks at it.
-
-    Args:
-        store: the log.
-    """
-
-    def __init__(self, store: Store) -> None:
-        self.store = store
-        self.lock = threading.RLock()
-        self.unsure = False
-        """Whether the state holds more, or less, than the log."""
-        self.state = self._read_log()
-        self.view = View(self.state)
-        self.snapshot_at = self.state.position
-
-    def follow(self) -> None:
-        """Take in what others appended."""
-        for events in pieces(self.store, self.state.position):
-            self.unsure = True  # an event is half taken in if the log goes away now
-            for event in events:
-                self.state.apply(event)
-            self.unsure = False
-        self.publish()
-
-    def publish(self) -> None:
-        """Let decisions see the state."""
-        if self.state.revision != self.view.revision:
-            self.view = View(self.state)
-
-    def make_sure(self) -> None:
-        """Read the state again if it may not be what the log says."""
-        if self.unsure:
-            self.state = self._read_log()
-            self.unsure = False
-            self.publish()
-
-    def snapshot(self) -> None:
-        """Keep the state beside the log, so that opening reads only what comes after."""
-        with self.lock:
-            if self.unsure:
-                raise StoreError("no snapshot: the state may not be what the log says")
-            ledger, position = self.state.ledger, self.state.position
-            new = ledger.rows[ledger.kept :]
-            self.store.save_snapshot(position, dump(self.state), new, ledger.kept)
-            ledger.kept = len(ledger)
-            self.snapshot_at = position
-
-    def _read_log(self) -> State:
-        """The state at the end of the log, from the newest snapshot that is sound."""
-        state, kept = None, self.store.load_snapshot()
-        if kept is not None:
-            try:
-                state = load(*kept, self.store.find)
-            except ValueError as error:
-                warnings.warn(f"{error}; the whole log is read instead", stacklevel=4)
-        return folded(state or beginning(self.store), self.store)
 
 
 def replayed(store: Store, until: int) -> Replay:
@@ -257,7 +192,10 @@ def beginning(store: Store, fetch: Fetch | None = None) -> State:
     if base is None:
         return State(fetch or store.find)
     try:
-        return load(*base, fetch or store.find)
+        state = load(*base, fetch or store.find)
+        if state.position > store.last():
+            raise UserError(f"the log ends at event {store.last()}")
+        return state
     except ValueError as error:
         what = in_words(dropped(store))
         raise StoreError(
