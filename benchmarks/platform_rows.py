@@ -15,12 +15,13 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
+from rapo.platforms.data import REAL
 from rapo.policies import ConstantPolicy
 from rapo.rsd import evaluate
 from rapo.scars import FullWarning
 from rapo.suite.domains import DOMAINS
-from rapo.suite.measure import RATIOS, ratios, sums
-from rapo.suite.rows import pooled
+from rapo.suite.measure import RATIOS, actions_of, episode_rows
+from rapo.suite.scorecard import pooled
 
 FOLDER = Path(__file__).resolve().parent.parent / "results" / "platforms"
 HORIZONS = (500, 200, 500)
@@ -45,17 +46,19 @@ class Wanted(NamedTuple):
         return {**OFF, **setting}
 
 
-def run(domain: str, seed: int, options: dict[str, Any]) -> dict[str, Any]:
+def run(domain: str, seed: int, options: dict[str, Any]) -> pd.DataFrame:
     """Episodes of one platform, with the domain's constant action and coupled draws."""
-    env = DOMAINS[domain].make(seed, False, **options)
-    policy = ConstantPolicy(DOMAINS[domain].action, int(env.single_action_space.n))  # type: ignore[attr-defined]
+    env = DOMAINS[domain].make(seed, REAL, **options)
+    policy = ConstantPolicy(DOMAINS[domain].action, actions_of(env))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", FullWarning)  # a narrow width fills the centres
         found = evaluate(env, policy, EPISODES, 1000 * seed, True, horizons=HORIZONS)
-    return {"kernel": "", **sums(found), **ratios(found)}
+    rows = episode_rows(found, "")
+    rows.insert(0, "seed", seed)
+    return rows
 
 
-def runs(domain: str, seed: int, every: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+def runs(domain: str, seed: int, every: Sequence[dict[str, Any]]) -> list[pd.DataFrame]:
     """`run` of all options on one platform, whose tables are made once."""
     return [run(domain, seed, options) for options in every]
 
@@ -68,7 +71,8 @@ def rows(domain: str, seeds: range, wanted: Sequence[Wanted]) -> pd.DataFrame:
             every.append(options)
     with ProcessPoolExecutor(2, get_context("spawn")) as pool:
         asked = [pool.submit(runs, domain, seed, every) for seed in seeds]
-        of = list(zip(*(task.result() for task in asked), strict=True))
+        results = zip(*(task.result() for task in asked), strict=True)
+        of = [pd.concat(platforms) for platforms in results]
     found = []
     for told, options, nominal in ((w.told, w.options, w.nominal) for w in wanted):
         numbers = pooled(of[every.index(options)], of[every.index(nominal)])

@@ -21,11 +21,12 @@ from rapo.platforms import (
     Candidates,
     PlatformVectorEnv,
 )
+from rapo.platforms.entry import Entry
 from rapo.platforms.vector import platform_of
 from rapo.platforms.warehouse import Warehouse
 from rapo.rsd import evaluate
 from rapo.rsd.policy import as_actor
-from rapo.suite.domains import DOMAINS, Domain
+from rapo.suite.domains import DOMAINS
 
 Array = npt.NDArray[Any]
 
@@ -184,7 +185,7 @@ def _domains(effort: Effort) -> list[Row]:
     return [*rows, Row(against, rate["warehouse"] / rate["rware"], "x", case, note=note)]
 
 
-def _at_work(domain: Domain, options: dict[str, Any]) -> BatchPlatform:
+def _at_work(domain: Entry, options: dict[str, Any]) -> BatchPlatform:
     """A platform in mid-Exposure, with scars, whose phases do not end."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the note says what the data are

@@ -22,9 +22,10 @@ from benchmarks.effort import Effort
 from benchmarks.table import Row
 from rapo.agents import PlatformConfig
 from rapo.agents.train import train
-from rapo.suite.command import run_suite
-from rapo.suite.domains import DOMAINS, Domain
+from rapo.platforms.entry import Entry
+from rapo.suite.domains import DOMAINS
 from rapo.suite.measure import CONSTANT, OFF, RAPO
+from rapo.suite.run import run_suite
 from rapo.suite.scorecard import Card
 from rapo.suite.sizes import Size
 
@@ -73,7 +74,7 @@ def kept_row(domain: str, agent: str, kept: Path) -> dict[str, Any]:
 
 
 def score(
-    domain: Domain,
+    domain: Entry,
     agent: str,
     folder: Path,
     steps: int,
@@ -113,12 +114,12 @@ def told(card: Card, agent: str, steps: int) -> dict[str, Any]:
     for name in SHOWN:
         for end in ("", "_low", "_high"):
             row[f"{name}{end}"] = of.loc[RAPO, f"{name}{end}"]
-    row["missed"] = " ".join(bar.name for bar in card.bars if not bar.holds)
+    row["missed"] = " ".join(d.name for d in card.demands if not d.holds)
     return row
 
 
 def train_ours(
-    domain: Domain, agent: str, kwargs: dict[str, object], place: Path, steps: int
+    domain: Entry, agent: str, kwargs: dict[str, object], place: Path, steps: int
 ) -> Path:
     """A method of the paper, with the numbers of the package."""
     config = PlatformConfig(method=agent, env=domain.env, env_kwargs=kwargs, steps=steps)
@@ -126,7 +127,7 @@ def train_ours(
     return place / "checkpoint.pt"
 
 
-def train_sb3(domain: Domain, kwargs: dict[str, object], place: Path, steps: int) -> Path:
+def train_sb3(domain: Entry, kwargs: dict[str, object], place: Path, steps: int) -> Path:
     """SB3's PPO with its own numbers, on the deformed kernel, seeing `x`."""
     from stable_baselines3 import PPO
 

@@ -20,7 +20,8 @@ from rapo.paper.studies.motivation.figures import curves
 from rapo.paper.studies.section import Store
 from rapo.paper.studies.table1.plan import twins
 from rapo.paper.studies.verdicts import DIFFERS, HOLDS
-from rapo.paper.throttle import UNTHROTTLED, Throttle, ThrottledRun, run_throttled
+from rapo.paper.throttle import UNTHROTTLED, ThrottledRun, run_throttled
+from rapo.platforms.cascade.baseline import Throttle
 
 NAN = float("nan")
 STEPS = np.arange(0, 1200, 10)

@@ -119,7 +119,7 @@ def test_snapshots_of_the_vector_environment():
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"platform": "nowhere"}, "package.module:Class"),
+        ({"platform": "nowhere"}, "package.module:name"),
         ({"platform": "toy_platforms:Nothing"}, "cannot load the platform"),
         ({"platform": lambda *a, **k: 3}, "must make a BatchPlatform"),
         ({"platform": Feed, "observe": "G"}, "observe must be"),

@@ -10,9 +10,9 @@ from gymnasium.utils.env_checker import check_env
 import rapo
 from rapo import FieldParams
 from rapo.platforms import PlatformEnv, PlatformVectorEnv
-from rapo.platforms.data import data_folder
+from rapo.platforms.data import missing_data
 from rapo.platforms.feed import Feed, Setting, claims_of, stand_in
-from rapo.platforms.feed.claims import FILES
+from rapo.platforms.feed.entry import FEED
 from rapo.rsd import check, evaluate
 
 HORIZONS = (120, 120, 120)
@@ -219,14 +219,14 @@ def test_says_which_data_it_serves(options, monkeypatch, tmp_path):
         assert Feed().describe()["data"] == "stand-in"
     with pytest.raises(ValueError, match="RAPO_DATA"):
         Feed(data="real")
-    for file in FILES:
+    for file in FEED.files:
         (tmp_path / file).parent.mkdir(exist_ok=True)
         (tmp_path / file).write_bytes(b"nothing")
     with pytest.raises(ValueError, match="do not hold"):
         Feed(data="real")
 
 
-@pytest.mark.skipif(not (data_folder() / FILES[0]).is_file(), reason="needs the cascades")
+@pytest.mark.skipif(bool(missing_data(*FEED.files)), reason="needs the cascades")
 def test_reads_the_real_claims():
     claims = claims_of("real")
     assert claims.source == "twitter15" and len(claims.size) == 1395 and claims.false.sum() == 334

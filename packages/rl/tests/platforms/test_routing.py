@@ -10,10 +10,11 @@ from gymnasium.utils.env_checker import check_env
 import rapo
 from rapo import FieldParams
 from rapo.platforms import PlatformEnv, PlatformVectorEnv
-from rapo.platforms.data import data_folder
+from rapo.platforms.data import missing_data
 from rapo.platforms.routing import Routing, Setting
 from rapo.platforms.routing.demand import _drawn, demand_of
-from rapo.platforms.routing.topology import FILE, topologies
+from rapo.platforms.routing.entry import ROUTING
+from rapo.platforms.routing.topology import topologies
 from rapo.rsd import check, evaluate
 
 ID = "rapo/Routing-v0"
@@ -224,13 +225,13 @@ def test_without_data_a_stand_in_is_used_with_a_warning_and_said(monkeypatch, tm
     assert env.describe()["data"] == "stand-in" and env.step([0])[4]["stand_in"] == 1
     with pytest.raises(ValueError, match="RAPO_DATA"):
         Routing(data="real", seed=1234)
-    (tmp_path / FILE).parent.mkdir()
-    (tmp_path / FILE).write_bytes(b"nothing")
+    (tmp_path / ROUTING.files[0]).parent.mkdir()
+    (tmp_path / ROUTING.files[0]).write_bytes(b"nothing")
     with pytest.raises(ValueError, match="does not hold"):
         Routing(data="real", seed=1234)
 
 
-@pytest.mark.skipif(not (data_folder() / FILE).is_file(), reason="needs the Topology Zoo")
+@pytest.mark.skipif(bool(missing_data(*ROUTING.files)), reason="needs the Topology Zoo")
 def test_real_networks_one_of_each_operator():
     found = topologies("real", (20, 80), 1.3)
     names = [t.name.rstrip("0123456789") for t in found]

@@ -7,10 +7,11 @@ import numpy as np
 import pytest
 
 from rapo.platforms.routing import Routing, Setting
-from rapo.platforms.routing.damping import Penalties
+from rapo.platforms.routing.baseline import Penalties
 from rapo.platforms.routing.demand import demand_of
+from rapo.platforms.routing.entry import ROUTING
 from rapo.platforms.routing.platform import COME, DONE, WHERE
-from rapo.platforms.routing.topology import FILE, topologies
+from rapo.platforms.routing.topology import topologies
 
 STAND_IN = {"data": "stand-in", "seed": 1001}
 
@@ -124,8 +125,8 @@ def test_of_parallel_links_the_shortest_and_of_versions_the_last_are_read(monkey
         edges = [(0, 1, km), (1, 0, km - 2), (0, 1, km + 1), (1, 2, 4), (2, 2, 1)]
         told = [dict(zip(("source", "target", "dist"), edge, strict=True)) for edge in edges]
         lines.append(json.dumps({"topology": name, "data": {"nodes": nodes, "edges": told}}))
-    (tmp_path / FILE).parent.mkdir()
-    (tmp_path / FILE).write_bytes(gzip.compress("\n".join(lines).encode()))
+    (tmp_path / ROUTING.files[0]).parent.mkdir()
+    (tmp_path / ROUTING.files[0]).write_bytes(gzip.compress("\n".join(lines).encode()))
     (found,) = topologies("real", (1, 9), 0.5)
     assert found.name == "Net2010" and found.ends.tolist() == [[0, 1], [1, 2]]
     assert found.km.tolist() == [3, 4]

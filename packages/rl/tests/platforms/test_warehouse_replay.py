@@ -7,9 +7,10 @@ from gymnasium.utils.env_checker import check_env
 
 from rapo import FieldParams
 from rapo.platforms import PlatformEnv, PlatformVectorEnv
-from rapo.platforms.data import data_folder
+from rapo.platforms.data import missing_data
 from rapo.platforms.warehouse import Setting, Warehouse
-from rapo.platforms.warehouse.floor import FILE, floor_of
+from rapo.platforms.warehouse.entry import WAREHOUSE
+from rapo.platforms.warehouse.floor import floor_of
 from rapo.rsd import check, evaluate
 
 ID = "rapo/Warehouse-v0"
@@ -194,14 +195,14 @@ def test_without_data_a_stand_in_is_used_with_a_warning_and_said(monkeypatch, tm
     assert env.describe()["data"] == "stand-in" and env.step([0])[4]["stand_in"] == 1
     with pytest.raises(ValueError, match="RAPO_DATA"):
         Warehouse(data="real", seed=1234)
-    (tmp_path / FILE).parent.mkdir()
+    (tmp_path / WAREHOUSE.files[0]).parent.mkdir()
     for content in (b"nothing", __import__("gzip").compress(b"2\n2\n0 0 0 0\n")):
-        (tmp_path / FILE).write_bytes(content)
+        (tmp_path / WAREHOUSE.files[0]).write_bytes(content)
         with pytest.raises(ValueError, match="does not hold"):
             Warehouse(data="real", seed=1234)
 
 
-@pytest.mark.skipif(not (data_folder() / FILE).is_file(), reason="needs the MovingAI maps")
+@pytest.mark.skipif(bool(missing_data(*WAREHOUSE.files)), reason="needs the MovingAI maps")
 def test_the_real_floor():
     floor = floor_of("real")
     assert floor.free.shape == (63, 161) and floor.free.sum() == 5699 and floor.real

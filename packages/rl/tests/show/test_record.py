@@ -77,7 +77,7 @@ def test_frames_are_counted_within_phases(spans, every, steps):
 
 @pytest.mark.parametrize("domain", PLATFORMS, ids=lambda domain: domain.name)
 def test_a_platform_is_recorded_as_rsd_runs_it(domain):
-    env = domain.make(1000, True)
+    env = domain.make(1000, "stand-in")
     spans, every = (60, 10, 60), 10
     policy = ConstantPolicy(domain.action, int(env.single_action_space.n))
     left, right = (
@@ -97,7 +97,7 @@ def test_a_platform_is_recorded_as_rsd_runs_it(domain):
 
 def test_pictures_of_P0_leave_out_the_memory_that_nothing_reads():
     domain = DOMAINS["routing"]
-    env = domain.make(1000, True)
+    env = domain.make(1000, "stand-in")
     policy = ConstantPolicy(domain.action, int(env.single_action_space.n))
     view = record(env, policy, deformed=False, seed=5, horizons=(150, 10, 10), every=10).view
     last = max(view.states)
@@ -136,7 +136,7 @@ def test_progress_is_reported_at_every_step_and_may_end_the_run(env):
 
 @pytest.mark.parametrize("domain", PLATFORMS, ids=lambda domain: domain.name)
 def test_walkers_and_regions_are_on_the_map(domain):
-    env = domain.make(1000, True)
+    env = domain.make(1000, "stand-in")
     policy = ConstantPolicy(domain.action, int(env.single_action_space.n))
     drawn = env.engine.map()
     recording = record(env, policy, horizons=(60, 10, 10), every=10)

@@ -38,15 +38,19 @@ def run(
         typer.Option(help="Folder; default results/suite-PRESET, results/suite of full."),
     ] = None,
     jobs: Tasks = None,
-    engine: Annotated[str, typer.Option(help="processes, or a ray cluster.")] = "processes",
+    engine: Annotated[str, typer.Option(help="local processes or a ray cluster.")] = "local",
     stand_in: Annotated[
-        bool, typer.Option("--stand-in", help="Run on generated data in place of the real ones.")
+        bool,
+        typer.Option(
+            "--stand-in",
+            help="Generate data even where the real ones are there; default: where they are not.",
+        ),
     ] = False,
 ) -> None:
     """Score a policy under P0, RAPO, off@rep, the trace alone and the field's own baselines."""
     from rich.console import Console
 
-    from rapo.suite.command import run_suite
+    from rapo.suite.run import run_suite
 
     folder = out or Path("results") / ("suite" if preset == "full" else f"suite-{preset}")
     with stoppable("the same command goes on where it stopped"):
@@ -57,29 +61,25 @@ def run(
     _print(cards, folder)
 
 
-@app.command(short_help="Make the page again from the pieces of a folder.")
+@app.command(short_help="Make table, page and picture again from the results in a folder.")
 def report(
     folder: Annotated[Path, typer.Argument(help="Folder that `rapo suite run` wrote.")],
 ) -> None:
-    """Build suite.csv, page and picture again from the pieces of a folder."""
-    from rapo.suite.command import report_suite
+    """Write suite.csv, page and picture again from the results in a folder."""
+    from rapo.suite.run import report_suite
 
     _print(report_suite(folder), folder)
 
 
 def _print(cards: list[Card], folder: Path) -> None:
-    """The demands of every domain, and where the page is."""
+    """Print the demands of every domain, and where the page is."""
     import pandas as pd
     from rich.console import Console
 
     from rapo.html.terminal import print_frame
     from rapo.suite.demands import MISSED
 
-    rows = [
-        (card.title if bar is card.bars[0] else "", bar.demand, bar.found, bar.verdict)
-        for card in cards
-        for bar in card.bars
-    ]
+    rows = [(card.title, d.text, d.result, d.verdict) for card in cards for d in card.demands]
     console = Console()
     print_frame(console, pd.DataFrame(rows, columns=["domain", "demand", "result", ""]), red=MISSED)
     missed = sum(row[-1] == MISSED for row in rows)

@@ -1,4 +1,4 @@
-"""A controller with a transient penalty: it throttles while harm arrives and forgets afterwards."""
+"""Runs of the throttle: it injects less while harm arrives, and forgets the harm afterwards."""
 
 from __future__ import annotations
 
@@ -11,38 +11,9 @@ import numpy.typing as npt
 from rapo.cascade.graph import Graph
 from rapo.cascade.setting import EXPOSURE, PHASES, REPLAY
 from rapo.envs.vector import GraphDiffusionVectorEnv
-from rapo_core.checks import UserError
+from rapo.platforms.cascade.baseline import Throttle
 
 Float = npt.NDArray[np.float64]
-
-
-@dataclass(frozen=True)
-class Throttle:
-    """`p_{t+1} = beta p_t + harm`; the larger `p`, the fewer seeds.
-
-    The paper asks of a transient penalty only that it shrinks by `beta` in (0, 1) when there is no
-    harm. Harm is at most 1, so `p` stays below `1 / (1 - beta)`.
-    """
-
-    beta: float = 0.95
-    """The paper gives none; this halves `p` in 14 steps, so a washout of 200 is ample."""
-    levels: tuple[float, float] = (2.0, 5.0)
-    """Penalty above which injection is moderate, and conservative: a tenth and a quarter of the
-    largest `p` possible with beta 0.95."""
-
-    def __post_init__(self) -> None:
-        if not 0 < self.beta < 1:
-            raise UserError(f"beta must be in (0, 1), got {self.beta}")
-        if not 0 <= self.levels[0] <= self.levels[1]:
-            raise UserError(f"levels must be >= 0 and ascend, got {self.levels}")
-
-    def action(self, penalty: Float) -> npt.NDArray[np.int64]:
-        """Actions (E,) under penalties (E,): aggressive, moderate or conservative."""
-        return np.searchsorted(self.levels, penalty, side="left").astype(np.int64)
-
-    def after(self, penalty: Float, harm: npt.NDArray[Any]) -> Float:
-        """Penalties (E,) once the harm (E,) of a step is known."""
-        return np.asarray(self.beta * penalty + harm, np.float64)
 
 
 UNTHROTTLED = Throttle(levels=(float("inf"), float("inf")))

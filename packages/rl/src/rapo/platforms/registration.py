@@ -1,4 +1,4 @@
-"""Gymnasium ids of platforms: a name, and where its class is."""
+"""The platforms of the package, and Gymnasium ids of platforms."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ from typing import Any
 
 from gymnasium.envs.registration import register, registry
 
+from rapo.platforms.entry import Entry
+from rapo.platforms.feed.entry import FEED
+from rapo.platforms.routing.entry import ROUTING
+from rapo.platforms.twin.entry import TWIN
+from rapo.platforms.warehouse.entry import WAREHOUSE
 from rapo_core.checks import UserError
 
-PLATFORMS: dict[str, str] = {
-    "rapo/Feed-v0": "rapo.platforms.feed:Feed",
-    "rapo/Routing-v0": "rapo.platforms.routing:Routing",
-    "rapo/Warehouse-v0": "rapo.platforms.warehouse:Warehouse",
-    "rapo/Twin-v0": "rapo.platforms.twin:Twin",
-}
-"""Id and "package.module:Class" of the platforms that importing `rapo` registers."""
+PLATFORMS: dict[str, Entry] = {entry.env: entry for entry in (FEED, ROUTING, WAREHOUSE, TWIN)}
+"""The platforms of the package by Gymnasium id; importing `rapo` registers these ids."""
 
 
 def register_platform(name: str, platform: str, **options: Any) -> None:
@@ -22,11 +22,11 @@ def register_platform(name: str, platform: str, **options: Any) -> None:
 
     Args:
         name: such as `rapo/Feed-v0`.
-        platform: "package.module:Class" of a `BatchPlatform`; it is imported when it is made.
+        platform: "package.module:Class" of a `BatchPlatform`, imported when one is made.
         options: of the environment, which callers may override.
 
     Raises:
-        ValueError: the id stands for something else already.
+        UserError: the id stands for something else already.
     """
     made = {"platform": platform, **options}
     if name in registry:
@@ -42,6 +42,6 @@ def register_platform(name: str, platform: str, **options: Any) -> None:
 
 
 def register_all() -> None:
-    """Every platform of the package."""
-    for name, platform in PLATFORMS.items():
-        register_platform(name, platform)
+    """Register every platform of the package."""
+    for name, entry in PLATFORMS.items():
+        register_platform(name, entry.made_by)

@@ -1,4 +1,4 @@
-"""The picture of the scorecard: six numbers of every domain, RAPO beside the field's baselines."""
+"""The picture of the scorecard: six numbers of every domain, of RAPO and of the baselines."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ if TYPE_CHECKING:
 
 MISSED = "#C4483A"
 BASELINES = ("#8A5A00", "#5A5F66")
-BAR_OF = {
+DEMAND_BEHIND = {
     "suppression": "SM_vs_P0",
     "persistence": "SM_R",
     "return kept": "ReturnKept",
     "restored by off@rep": "restored",
     "gain over constants": "frontier",
 }
-"""The demand behind a number; a low ASD is shown, not asked."""
+"""The demand behind a number. No demand is about ASD."""
 NOT_DRAWN = {"trace": "the trace's replay", "baseline": "the baselines"}
-"""Demands without a bar of their own: named above the panel where they are missed."""
+"""Demands without a bar in the picture: a missed one is named above the panel."""
 OF_BASELINES = ("suppression", "persistence", "return kept", "gain over constants")
 
 
 def plot_scorecard(cards: Sequence[Card]) -> tuple[Any, Any]:
-    """A panel per domain with six bars in [0, 1]; what goes beyond is cut and written."""
+    """Draw a panel per domain with six bars, cut to [0, 1]; their numbers stand beside them."""
     columns = min(len(cards), 3)
     rows = ceil(len(cards) / columns)
     figure, axes = new_figure(
@@ -57,42 +57,42 @@ def plot_scorecard(cards: Sequence[Card]) -> tuple[Any, Any]:
 def _panel(ax: Any, card: Card) -> None:
     tidy(ax)
     ax.grid(axis="y", visible=False)
-    ours = scores(card.domain, card.rows)
-    verdicts = {bar.name: bar.holds for bar in card.bars}
-    places = np.arange(len(ours))[::-1]
-    for place, (name, value) in zip(places, ours.items(), strict=True):
-        fine = verdicts.get(BAR_OF.get(name, ""), True)
+    ours = scores(card.rows)
+    verdicts = {d.name: d.holds for d in card.demands}
+    heights = np.arange(len(ours))[::-1]
+    for row, (name, value) in zip(heights, ours.items(), strict=True):
+        fine = verdicts.get(DEMAND_BEHIND.get(name, ""), True)
         shown = float(np.clip(np.nan_to_num(value), 0, 1))
-        ax.barh(place, shown, height=0.62, color=COLOURS["RAPO"] if fine else MISSED, zorder=2)
-        words = "n/a" if np.isnan(value) else f"{value:.2f}"
-        ax.text(1.04, place, words, va="center", fontsize=8, color="#222222", zorder=6)
-        asked = _asked(name, card)
-        if asked is not None:
-            ax.plot([asked, asked], [place - 0.4, place + 0.4], color="#222222", lw=1.4,
+        ax.barh(row, shown, height=0.62, color=COLOURS["RAPO"] if fine else MISSED, zorder=2)
+        number = "n/a" if np.isnan(value) else f"{value:.2f}"
+        ax.text(1.04, row, number, va="center", fontsize=8, color="#222222", zorder=6)
+        limit = _limit(name, card)
+        if limit is not None:
+            ax.plot([limit, limit], [row - 0.4, row + 0.4], color="#222222", lw=1.4,
                     ls=(0, (2, 1.2)), zorder=4)  # fmt: skip
     for colour, baseline in zip(BASELINES, card.domain.baselines, strict=False):
-        theirs = scores(card.domain, card.rows, baseline.name)
+        theirs = scores(card.rows, baseline.name)
         values = [np.clip(theirs[name], 0, 1) for name in OF_BASELINES]
-        at = [places[list(ours).index(name)] for name in OF_BASELINES]
+        at = [heights[list(ours).index(name)] for name in OF_BASELINES]
         ax.scatter(values, at, marker="D", s=26, color=colour, edgecolors="white", linewidths=0.7,
                    zorder=5, label=baseline.name)  # fmt: skip
-    ax.set_yticks(places, list(ours), fontsize=8.5)
+    ax.set_yticks(heights, list(ours), fontsize=8.5)
     ax.set_xlim(0, 1.2)
     ax.set_xticks([0, 0.25, 0.5, 0.75, 1], ["0", "", ".5", "", "1"], fontsize=8.5)
     ax.set_ylim(-0.6, len(ours) - 0.4)
     ax.set_title(card.title, fontsize=10.5, loc="left", fontweight="bold")
-    missed = [NOT_DRAWN[bar.name] for bar in card.bars if not bar.holds and bar.name in NOT_DRAWN]
+    missed = [NOT_DRAWN[d.name] for d in card.demands if not d.holds and d.name in NOT_DRAWN]
     if missed:
-        words = f"missed: {', '.join(missed)}"
-        ax.set_title(words, fontsize=8.5, loc="right", color=MISSED, fontweight="bold")
+        above = {"fontsize": 8.5, "loc": "right", "color": MISSED, "fontweight": "bold"}
+        ax.set_title(f"missed: {', '.join(missed)}", **above)
     ax.legend(
         loc="upper center", bbox_to_anchor=(0.5, -0.1), ncols=1, fontsize=7.5, frameon=False,
         handletextpad=0.2, borderaxespad=0.2, labelspacing=0.2,
     )  # fmt: skip
 
 
-def _asked(name: str, card: Card) -> float | None:
-    """What is asked of a number; None where nothing is."""
+def _limit(name: str, card: Card) -> float | None:
+    """The limit of a number; None for a number without one."""
     return {
         "suppression": 1 - card.domain.SM_vs_P0,
         "persistence": 1 - card.domain.SM_R,

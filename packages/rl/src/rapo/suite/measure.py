@@ -1,171 +1,191 @@
-"""The task of the suite: one platform of a domain under every kernel and every constant action."""
+"""The job of the suite: one platform under every kernel and every constant action."""
 
 from __future__ import annotations
 
 import json
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from time import perf_counter
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from rapo.cascade.setting import REPLAY
 from rapo.envs.episodes import EpisodesVectorEnv
 from rapo.graphs.idle import IdleWarning
+from rapo.jobs.job import Job, digest
 from rapo.names import import_named
-from rapo.paper.task import Task, Tell, digest
+from rapo.platforms.entry import Entry
 from rapo.policies import ConstantPolicy
 from rapo.rsd.pooled import totals
 from rapo.rsd.result import RSDResult
 from rapo.rsd.runner import evaluate
-from rapo.suite.domains import DOMAINS, Domain
-from rapo.suite.piece import piece_path, write
-from rapo.suite.policies import Given
+from rapo.suite.domains import DOMAINS
+from rapo.suite.policies import ScoredPolicy
 from rapo.suite.sizes import Size
 from rapo_core.checks import UserError
-from rapo_core.version import VERSION
+from rapo_core.files import written_whole
 
 OFF, RAPO, OFF_AT_REPLAY, TRACE = "off (P0)", "RAPO", "off@rep", "trace alone"
 KERNELS = (OFF, RAPO, OFF_AT_REPLAY, TRACE)
-"""Of every domain; its baselines come after them."""
+"""Kernels that run in every domain; the domain's baselines come after them."""
 CONSTANT = "constant"
 """Kernel of the rows of the frontier: a constant action under `P0`."""
 RATIOS = ("RAG", "AUC_R", "SM_R")
-FORMAT = 1
-"""Of a piece; another one is not gone on with."""
+SUMS = ("reach", "sensitive_mass", "return")
+"""Sums over Replay that every run has."""
 
 
 @dataclass(frozen=True)
 class Measure:
-    """Everything about one platform; leaves `pieces/<key>.parquet`."""
+    """One platform of a domain; leaves `episodes.csv` and `about.json` in a folder of its own."""
 
     domain: str
     seed: int
     """Of the platform."""
     size: Size
-    policy: Given
+    policy: ScoredPolicy
     observe: str
-    stand_in: bool
+    """What the policy observes."""
+    data: str
+    """`real` or `stand-in`, for a domain that has real data."""
     made_of: str
-    """Digest of the domain's setting: pieces of another one are not gone on with."""
+    """`made_of` of the domain: results of another setting are not gone on with."""
     seconds: float = 0.0
-    """What it will take, roughly."""
 
     @property
     def key(self) -> str:
-        """Name of the piece: all that the result depends on, but for the seed's name."""
+        """Name of the job: it changes with everything that the results depend on."""
         spec = [
-            FORMAT, self.domain, self.seed, self.size.episodes, self.size.horizons,
-            self.policy.words, self.policy.fingerprint, self.observe, self.stand_in, self.made_of,
+            self.size.episodes, self.size.horizons, self.policy.name, self.policy.fingerprint,
+            self.observe, self.data, self.made_of,
         ]  # fmt: skip
         return f"{self.domain}-{self.seed}-{digest(spec)}"
 
     @property
-    def needs(self) -> tuple[Task, ...]:
-        """Nothing has to be there."""
+    def needs(self) -> tuple[Job, ...]:
+        """No other job."""
         return ()
 
-    def piece(self, root: Path) -> Path:
-        """Where the result is."""
-        return piece_path(root, self.key)
-
     def done(self, root: Path) -> bool:
-        """Whether there is nothing left to do."""
-        return self.piece(root).exists()
+        """Whether the results are there."""
+        return episodes_path(root, self.key).exists()
 
-    def run(self, root: Path, tell: Tell) -> None:
-        """Run all rows of the platform; the piece is written at once or not at all."""
-        start = perf_counter()
+    def run(self, root: Path) -> None:
+        """Run everything on the platform; the results are written at the end, or not at all."""
         domain = DOMAINS[self.domain]
-        env = domain.make(self.seed, self.stand_in)
+        env = domain.make(self.seed, self.data)
         policy, observe = self.policy.load(domain, env)
         if observe != self.observe:
-            raise UserError(f"{self.policy.name} changed while the suite ran; run it again")
-        actions = int(env.single_action_space.n)  # type: ignore[attr-defined]
-        count, runs = len(KERNELS) + len(domain.baselines) + actions, []
+            raise UserError(f"{self.policy.title} changed while the suite ran; run it again")
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", IdleWarning)  # a trace alone never scars
-            for run in self._runs(domain, env, policy, actions):
-                runs.append(run)
-                tell(len(runs) / count)
-        content = {
-            "format": FORMAT, "key": self.key, "version": VERSION, "domain": self.domain,
-            "seed": self.seed, "steps": self.size.horizons[REPLAY], "about": about(env),
-            "runs": runs,
-            "seconds": round(perf_counter() - start, 2),
-        }  # fmt: skip
-        write(self.piece(root), content)
+            runs = list(self._runs(domain, env, policy))
+        table = pd.concat(runs, ignore_index=True)
+        table.insert(0, "seed", self.seed)
+        path = episodes_path(root, self.key)
+        with written_whole(path.with_name("about.json")) as part:
+            part.write_text(json.dumps(about(env), indent=2) + "\n", encoding="utf-8")
+        with written_whole(path) as part:
+            table.to_csv(part, index=False)
 
-    def _runs(
-        self, domain: Domain, env: EpisodesVectorEnv, policy: Any, actions: int
-    ) -> Iterator[dict[str, Any]]:
-        """Kernels with the policy, baselines, then constants: the same draws for all."""
+    def _runs(self, domain: Entry, env: EpisodesVectorEnv, policy: Any) -> Iterator[pd.DataFrame]:
+        """The policy under the kernels and baselines, then constants: all with the same draws."""
         seen = env if self.observe == "x" else env.like(1, observe=self.observe)
-        horizons, under = self.size.horizons, kernels(seen)
-        for name, kernel in under.items():
-            found = self._evaluate(kernel, policy, horizons, name == OFF_AT_REPLAY)
-            yield {"kernel": name, **sums(found), **ratios(found)}
+        horizons, by_kernel = self.size.horizons, kernels(seen)
+        for name, kernel in by_kernel.items():
+            result = self._evaluate(kernel, policy, horizons, name == OFF_AT_REPLAY)
+            yield episode_rows(result, name)
         for baseline in domain.baselines:
-            place = env if baseline.policy else seen
-            acting = import_named(baseline.policy, "policy")() if baseline.policy else policy
-            found = self._evaluate(place.like(1, **baseline.options), acting, horizons, False)
-            yield {"kernel": baseline.name, **sums(found), **ratios(found)}
-        nominal = under[OFF] if seen is env else env.like(1, deformation="off")
-        for action in range(actions):
-            # Coupled, `P0` replays a constant action exactly: its Exposure need not be run.
-            constant = ConstantPolicy(action, actions)
-            found = self._evaluate(nominal, constant, (1, 1, horizons[REPLAY]), False)
-            yield {"kernel": CONSTANT, "action": action, **sums(found)}
+            base, acting = seen, policy
+            if baseline.policy:
+                base, acting = env, import_named(baseline.policy, "policy")()
+            result = self._evaluate(base.like(1, **baseline.options), acting, horizons)
+            yield episode_rows(result, baseline.name)
+        nominal = by_kernel[OFF] if seen is env else env.like(1, deformation="off")
+        for action in range(actions_of(env)):
+            # P0 has no memory: Replay of a constant action does not depend on its Exposure.
+            constant = ConstantPolicy(action, actions_of(env))
+            result = self._evaluate(nominal, constant, (1, 1, horizons[REPLAY]))
+            rows = episode_rows(result, CONSTANT, action)
+            yield rows[["kernel", "action", "episode", *SUMS]]
 
     def _evaluate(
-        self, env: EpisodesVectorEnv, policy: Any, horizons: tuple[int, int, int], off: bool
+        self, env: EpisodesVectorEnv, policy: Any, horizons: tuple[int, int, int], off: bool = False
     ) -> RSDResult:
-        seed = 1000 * self.seed
+        first = 1000 * self.seed
         return evaluate(
-            env, policy, self.size.episodes, seed, True, horizons=horizons, off_at_replay=off
+            env, policy, self.size.episodes, first, True, horizons=horizons, off_at_replay=off
         )
 
 
+def episodes_path(root: Path, key: str) -> Path:
+    """Return where the table of a job is, or will be."""
+    return root / "platforms" / key / "episodes.csv"
+
+
+def read_episodes(root: Path, key: str) -> pd.DataFrame:
+    """Read what a job wrote: a row for each run and episode.
+
+    Raises:
+        UserError: the table is missing or damaged.
+    """
+    path = episodes_path(root, key)
+    try:
+        table = pd.read_csv(path, dtype={"action": "Int64"})
+        numbers = table[["seed", "action", "episode", *SUMS]].apply(pd.to_numeric)
+        if len(numbers) == 0 or numbers[list(SUMS)].isna().to_numpy().any():
+            raise ValueError("numbers are missing")
+    except FileNotFoundError:
+        raise UserError(f"{path} is missing; rapo suite run --out {root} makes it") from None
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise UserError(f"{path} is damaged ({error}); remove it and run again") from error
+    return table
+
+
 def kernels(env: EpisodesVectorEnv) -> dict[str, EpisodesVectorEnv]:
-    """The environment under every kernel; off@rep is RAPO's, switched off by the diagnostic."""
+    """The environment under every kernel; RSD itself switches RAPO off for off@rep."""
     engine: Any = env.engine
     trace = env.like(1, params=replace(engine.params, eta=0.0))
     return {OFF: env.like(1, deformation="off"), RAPO: env, OFF_AT_REPLAY: env, TRACE: trace}
 
 
-def sums(found: RSDResult) -> dict[str, list[float]]:
-    """Reach, sensitive mass and return of Replay, by episode."""
-    return {
-        "reach": found.of_phase("reach", REPLAY).sum(axis=1, dtype=np.float64).tolist(),
-        "sensitive_mass": found.of_phase("sensitive_mass", REPLAY)
-        .sum(axis=1, dtype=np.float64)
-        .tolist(),
-        "return": found.frame["ReplayReturn"].tolist(),
-    }
+def episode_rows(result: RSDResult, kernel: str, action: int | None = None) -> pd.DataFrame:
+    """A row per episode: sums over Replay, both parts of the paper's ratios, OddsRatio and ASD.
 
-
-def ratios(found: RSDResult) -> dict[str, Any]:
-    """What the paper's ratios are made of, and means, by episode; None where undefined."""
-    out: dict[str, Any] = {}
+    Args:
+        result: of `evaluate`.
+        kernel: under which the policy ran.
+        action: the constant action; None for another policy.
+    """
+    columns: dict[str, Any] = {"kernel": kernel, "action": action}
+    columns["episode"] = np.arange(len(result.frame))
+    for name in ("reach", "sensitive_mass"):
+        columns[name] = result.of_phase(name, REPLAY).sum(axis=1, dtype=np.float64)
+    columns["return"] = result.frame["ReplayReturn"].to_numpy()
     for name in RATIOS:
-        after, before = totals(found, name)
-        out[name] = {"replay": after.tolist(), "exposure": before.tolist()}
+        columns[f"{name}_replay"], columns[f"{name}_exposure"] = totals(result, name)
     for name in ("OddsRatio", "ASD"):
-        out[name] = [None if v != v else v for v in found.frame[name].tolist()]
-    return out
+        columns[name] = result.frame[name].to_numpy()
+    return pd.DataFrame(columns).astype({"action": "Int64"})
+
+
+def actions_of(env: EpisodesVectorEnv) -> int:
+    """How many actions an environment of the suite has."""
+    space: Any = env.single_action_space
+    return int(space.n)
 
 
 def about(env: EpisodesVectorEnv) -> dict[str, Any]:
-    """What the platform says of itself, as plain values."""
-    described: Mapping[str, Any] = env.describe()
-    return dict(json.loads(json.dumps(dict(described), default=str)))
+    """What the environment says of itself, as plain values."""
+    plain: dict[str, Any] = json.loads(json.dumps(dict(env.describe()), default=str))
+    return plain
 
 
-def made_of(domain: Domain, env: EpisodesVectorEnv) -> str:
-    """Digest of all that a domain's platforms are made of, but for their seed."""
+def made_of(domain: Entry, env: EpisodesVectorEnv) -> str:
+    """Digest of what a domain's platforms are made of: their setting, data and baselines."""
     engine: Any = env.engine
     options = [[b.name, dict(b.options), b.policy] for b in domain.baselines]
     return digest([repr(getattr(engine, "setting", None)), about(env), options])

@@ -1,4 +1,4 @@
-"""The policy that the suite scores, from its words: loaded anew in every process that needs it."""
+"""The policy that the suite scores: every process loads it from its name."""
 
 from __future__ import annotations
 
@@ -14,99 +14,101 @@ from typing import Any
 from rapo.envs.episodes import EpisodesVectorEnv
 from rapo.envs.field_summary import SUMMARY
 from rapo.graphs.idle import IdleWarning
+from rapo.platforms.entry import Entry
 from rapo.policies import ConstantPolicy, find_policy
 from rapo.rsd.runner import evaluate
-from rapo.suite.domains import Domain
 from rapo_core.checks import UserError
 
 FILES = (".pt", ".zip")
 """Checkpoints of `rapo train`, and models of Stable-Baselines3."""
+CONSTANT_ACTION = "constant"
+"""Name of the default: the constant action of each domain's entry."""
 
 
 @dataclass(frozen=True)
-class Given:
-    """Words of `--policy`, and what stands behind them now."""
+class ScoredPolicy:
+    """A policy by its name, and a fingerprint of what the name stands for now."""
 
-    words: str = ""
-    """A file, or `module:name`; empty for the domain's default constant action."""
+    name: str = CONSTANT_ACTION
+    """Path of a file, or `module:name`."""
     fingerprint: str = ""
-    """Of the file, or of the module's source: another policy of the same name is another one."""
-    here: str = ""
+    """Digest of the file or of the module's source: it tells policies of one name apart."""
+    folder: str = ""
     """Folder in which modules are looked for."""
 
     @classmethod
-    def of(cls, words: str | None) -> Given:
-        """Find what the words name.
+    def named(cls, name: str | None) -> ScoredPolicy:
+        """Find the policy of a name; without one, the domains' constant actions.
 
         Raises:
-            ValueError: there is no such file or module.
+            UserError: there is no such file or module.
         """
-        if not words:
+        if not name:
             return cls()
-        if words.endswith(FILES):
-            path = Path(words).resolve()
+        if name.endswith(FILES):
+            path = Path(name).resolve()
             if not path.is_file():
-                raise UserError(f"there is no policy at {words}")
+                raise UserError(f"there is no policy at {name}")
             return cls(str(path), _hash(path.read_bytes()))
-        if ":" not in words:
+        if ":" not in name:
             raise UserError(
-                f"a policy is a checkpoint .pt, an SB3 .zip or package.module:name, got {words!r}"
+                f"a policy is a checkpoint .pt, an SB3 .zip or package.module:name, got {name!r}"
             )
-        policy = find_policy(words)
-        return cls(words, _source(words, policy), os.getcwd())
+        return cls(name, _source(name, find_policy(name)), os.getcwd())
 
     @property
-    def name(self) -> str:
-        """As tables call it."""
-        if self.words.endswith(FILES):
-            path = Path(self.words)
-            return f"{path.parent.name}/{path.name}" if path.suffix == ".pt" else path.name
-        return self.words or "constant"
+    def title(self) -> str:
+        """The policy's name in tables."""
+        path = Path(self.name)
+        if path.suffix == ".pt":
+            return f"{path.parent.name}/{path.name}"
+        return path.name if path.suffix == ".zip" else self.name
 
-    def load(self, domain: Domain, env: EpisodesVectorEnv) -> tuple[Any, str]:
-        """The policy for a domain, and what it wants to observe.
+    def load(self, domain: Entry, env: EpisodesVectorEnv) -> tuple[Any, str]:
+        """Load the policy for a domain; the policy, and the `observe` it was made for.
 
         Args:
             domain: which one.
             env: its environment, observing `x`.
 
         Raises:
-            ValueError: it cannot be loaded, or was made for another environment.
+            UserError: the policy cannot be loaded, or was made for another environment.
         """
-        if not self.words:
-            return ConstantPolicy(domain.action, int(env.single_action_space.n)), "x"  # type: ignore[attr-defined]
-        if self.here and self.here not in sys.path:  # a process of Ray has a folder of its own
-            sys.path.insert(0, self.here)
-        if self.words.endswith(".pt"):
-            return _checkpoint(self.words, domain)
-        policy = find_policy(self.words)
-        if self.words.endswith(".zip"):
-            return policy, _fitting(policy, env)
+        if self.name == CONSTANT_ACTION:
+            space: Any = env.single_action_space
+            return ConstantPolicy(domain.action, int(space.n)), "x"
+        if self.folder and self.folder not in sys.path:  # a process of Ray works elsewhere
+            sys.path.insert(0, self.folder)
+        if self.name.endswith(".pt"):
+            return _checkpoint(self.name, domain)
+        policy = find_policy(self.name)
+        if self.name.endswith(".zip"):
+            return policy, _observed(policy, env)
         return policy, str(getattr(policy, "observe", "x"))
 
-    def check(self, domain: Domain, env: EpisodesVectorEnv) -> str:
-        """Try the policy on one platform for a moment; what it observes.
+    def check(self, domain: Entry, env: EpisodesVectorEnv) -> str:
+        """Run the policy for three steps of a platform; the `observe` it was made for.
 
         Args:
             domain: which one.
             env: its environment, observing `x`.
 
         Raises:
-            ValueError: it does not act in the domain, with the reason.
+            UserError: the policy does not act in the domain; the message says why.
         """
         try:
             policy, observe = self.load(domain, env)
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore", IdleWarning)  # in three steps nothing scars
+                warnings.simplefilter("ignore", IdleWarning)  # nothing scars in three steps
                 seen = env if observe == "x" else env.like(1, observe=observe)
                 evaluate(seen, policy, 1, horizons=(1, 1, 1))
         except ValueError as error:
-            raise UserError(f"{self.name} cannot be scored on {domain.name}: {error}") from error
+            raise UserError(f"{self.title} cannot be scored on {domain.name}: {error}") from error
         return observe
 
 
-def _checkpoint(path: str, domain: Domain) -> tuple[Any, str]:
-    """The agent of a checkpoint; its law is asked, so ASD is known."""
+def _checkpoint(path: str, domain: Entry) -> tuple[Any, str]:
+    """The agent of a checkpoint, which tells its action probabilities: so ASD is defined."""
     try:
         from rapo.agents.agent import load_agent
         from rapo.agents.checkpoint import load_checkpoint
@@ -133,8 +135,8 @@ def _checkpoint(path: str, domain: Domain) -> tuple[Any, str]:
     return policy, "x"
 
 
-def _fitting(model: Any, env: EpisodesVectorEnv) -> str:
-    """What a saved model was trained on, by its size: `x`, or that and a summary of the fields."""
+def _observed(model: Any, env: EpisodesVectorEnv) -> str:
+    """The `observe` of a saved model, by how many numbers it takes: `x`, or `xsummary`."""
     wanted: Any = getattr(model, "observation_space", env.single_observation_space)
     size = (env.single_observation_space.shape or (0,))[0]
     sizes = {"x": size, "xsummary": size + SUMMARY}
@@ -144,9 +146,9 @@ def _fitting(model: Any, env: EpisodesVectorEnv) -> str:
     raise UserError(f"it observes {wanted.shape} numbers, the environment shows {sizes}")
 
 
-def _source(words: str, policy: Any) -> str:
-    """Of the file of the module, where there is one."""
-    module = inspect.getmodule(policy) or sys.modules.get(words.partition(":")[0])
+def _source(name: str, policy: Any) -> str:
+    """Digest of the source of a policy; empty where there is no source file."""
+    module = inspect.getmodule(policy) or sys.modules.get(name.partition(":")[0])
     file = getattr(module, "__file__", None)
     return _hash(Path(file).read_bytes()) if file and Path(file).exists() else ""
 

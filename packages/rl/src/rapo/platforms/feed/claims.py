@@ -14,12 +14,12 @@ from scipy import sparse
 from scipy.cluster.vq import kmeans2
 from scipy.sparse.linalg import eigsh
 
-from rapo.platforms.data import STAND_IN, data_folder
+from rapo.platforms.data import STAND_IN, data_path
+from rapo.platforms.feed.entry import FEED
 from rapo_core.checks import UserError
 
 Array = npt.NDArray[Any]
 
-FILES = ("twitter15_rumor_cascades/cascades.csv.gz", "twitter15_rumor_cascades/trees.csv.gz")
 NEIGHBOURS = 25
 """A claim is kept if it shares accounts with that many others: 1,395 of 1,490."""
 HISTORY = 5
@@ -68,7 +68,9 @@ def claims_of(source: str) -> Claims:
     Raises:
         ValueError: the data are not there, or not what they should be.
     """
-    return stand_in() if source == STAND_IN else _read(*(str(data_folder() / f) for f in FILES))
+    return (
+        stand_in() if source == STAND_IN else _read(*(str(data_path(file)) for file in FEED.files))
+    )
 
 
 @lru_cache(maxsize=2)

@@ -10,15 +10,16 @@ import numpy as np
 from scipy.stats import rankdata
 
 from rapo.platforms.batch import BatchPlatform
-from rapo.platforms.data import settled
+from rapo.platforms.data import data_source
 from rapo.platforms.feed.baseline import FalseRateMemory
-from rapo.platforms.feed.claims import FILES, Claims, claims_of
+from rapo.platforms.feed.claims import Claims, claims_of
+from rapo.platforms.feed.entry import FEED
 from rapo.platforms.feed.serve import AWAY, ENTERING, propose, serve
 from rapo.platforms.feed.setting import Setting
 from rapo.platforms.map import PlatformMap
 from rapo.platforms.memory import RegionMemory
 from rapo.platforms.proposal import Array, Candidates, State
-from rapo_core.checks import UserError, one_of
+from rapo_core.checks import UserError, one_of, whole_number
 
 KERNELS = ("rapo", "false-rate")
 OBSERVED = ("served", "on pushed", "on up next", "on personal", "popularity", "heat", "clock")
@@ -55,9 +56,9 @@ class Feed(BatchPlatform):
     ) -> None:
         self.kernel = one_of("kernel", kernel, KERNELS)
         self.setting = s = Setting.of(setting)
-        self.claims = claims or claims_of(settled(data, "rapo/Feed-v0", *FILES))
-        self.seed = seed
-        self._build(np.random.default_rng(seed))
+        self.claims = claims or claims_of(data_source(data, FEED.env, *FEED.files))
+        self.seed = whole_number("seed", seed, 0)
+        self._build(np.random.default_rng(self.seed))
         size = len(OBSERVED)
         super().__init__(
             episodes,
@@ -184,4 +185,4 @@ class Feed(BatchPlatform):
 
     def describe(self) -> dict[str, Any]:
         """Which data, users and kernel."""
-        return {"data": self.claims.source, "platform_seed": self.seed, "kernel": self.kernel}
+        return {"data": self.claims.source, "seed": self.seed, "kernel": self.kernel}

@@ -1,6 +1,5 @@
 """Routing: flows on paths through real networks with grey links."""
 
-from rapo.platforms.routing.platform import Routing
-from rapo.platforms.routing.setting import Setting
+import lazy_loader
 
-__all__ = ["Routing", "Setting"]
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -9,12 +9,13 @@ import gymnasium
 import numpy as np
 
 from rapo.platforms.batch import BatchPlatform
-from rapo.platforms.data import settled
+from rapo.platforms.data import data_source
 from rapo.platforms.map import PlatformMap
 from rapo.platforms.memory import RegionMemory
 from rapo.platforms.proposal import Array, Candidates, Harmed, State
-from rapo.platforms.routing.damping import damped
+from rapo.platforms.routing.baseline import damped
 from rapo.platforms.routing.demand import demand_of
+from rapo.platforms.routing.entry import ROUTING
 from rapo.platforms.routing.kernel import (
     CLOCK,
     FULLEST,
@@ -29,7 +30,6 @@ from rapo.platforms.routing.kernel import (
     watch,
 )
 from rapo.platforms.routing.setting import Setting
-from rapo.platforms.routing.topology import FILE
 from rapo_core.checks import one_of, whole_number
 
 KERNELS = ("rapo", "damping")
@@ -73,7 +73,7 @@ class Routing(BatchPlatform):
         self.kernel = one_of("kernel", kernel, KERNELS)
         s = self.setting = Setting.of(setting)
         self.seed = whole_number("seed", seed, 0)
-        self.demand = demand_of(self.seed, s, settled(data, "rapo/Routing-v0", FILE))
+        self.demand = demand_of(self.seed, s, data_source(data, ROUTING.env, *ROUTING.files))
         size = PLAIN + s.pairs + s.paths
         super().__init__(
             episodes, walkers=s.flows, actions=len(s.temperatures), stimuli=s.stimuli,

@@ -11,11 +11,11 @@ import numpy as np
 import numpy.typing as npt
 from scipy.spatial.distance import cdist
 
-from rapo.platforms.data import STAND_IN, data_folder
+from rapo.platforms.data import STAND_IN, data_path
+from rapo.platforms.routing.entry import ROUTING
 from rapo_core.checks import UserError
 
 Array = npt.NDArray[Any]
-FILE = "topology_zoo/topologies.jsonl.gz"
 STAND_INS = 24
 KM_PER_DEGREE = 111.0
 
@@ -44,7 +44,7 @@ def topologies(source: str, nodes: tuple[int, int], links_per_node: float) -> tu
     Raises:
         ValueError: the data are not there, not what they should be, or no network fits.
     """
-    known = _stand_ins() if source == STAND_IN else _zoo(str(data_folder() / FILE))
+    known = _stand_ins() if source == STAND_IN else _zoo(str(data_path(ROUTING.files[0])))
     low, high = nodes
     fitting = tuple(
         t for t in known

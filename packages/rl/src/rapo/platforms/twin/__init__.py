@@ -1,6 +1,5 @@
 """The twin: units of a stirred reactor, the coolant they get, and what a hot one suffers."""
 
-from rapo.platforms.twin.platform import FIELDS, Twin
-from rapo.platforms.twin.setting import Setting
+import lazy_loader
 
-__all__ = ["FIELDS", "Setting", "Twin"]
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -13,11 +13,11 @@ from rapo.platforms.batch import BatchPlatform
 from rapo.platforms.map import PlatformMap
 from rapo.platforms.memory import RegionMemory
 from rapo.platforms.proposal import Array, Candidates, Harmed, State
+from rapo.platforms.twin.baseline import TrippedUnits
 from rapo.platforms.twin.plane import Plane
 from rapo.platforms.twin.plant import plant_of
 from rapo.platforms.twin.reactor import FEED_C, FEED_T, predict
 from rapo.platforms.twin.setting import Setting
-from rapo.platforms.twin.trip import TrippedUnits
 from rapo.scars import make, width_from
 from rapo_core.checks import UserError, one_of, whole_number
 

@@ -1,6 +1,5 @@
 """Warehouse: robots on routes over a real floor with hidden hazards."""
 
-from rapo.platforms.warehouse.platform import Warehouse
-from rapo.platforms.warehouse.setting import Setting
+import lazy_loader
 
-__all__ = ["Setting", "Warehouse"]
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

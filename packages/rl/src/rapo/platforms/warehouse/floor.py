@@ -11,12 +11,12 @@ import numpy.typing as npt
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components
 
-from rapo.platforms.data import STAND_IN, data_folder
+from rapo.platforms.data import STAND_IN, data_path
+from rapo.platforms.warehouse.entry import WAREHOUSE
 from rapo_core.checks import UserError
 
 Array = npt.NDArray[Any]
 NONE = -1
-FILE = "movingai_mapf_maps/warehouse-10-20-10-2-1.map.gz"
 
 
 class Floor(NamedTuple):
@@ -46,7 +46,7 @@ def floor_of(source: str) -> Floor:
     Raises:
         ValueError: the data are not there, or not what they should be.
     """
-    return _stand_in() if source == STAND_IN else _read(str(data_folder() / FILE))
+    return _stand_in() if source == STAND_IN else _read(str(data_path(WAREHOUSE.files[0])))
 
 
 @lru_cache

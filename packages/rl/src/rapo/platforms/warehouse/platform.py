@@ -9,11 +9,12 @@ import gymnasium
 import numpy as np
 
 from rapo.platforms.batch import BatchPlatform
-from rapo.platforms.data import settled
+from rapo.platforms.data import data_source
 from rapo.platforms.map import PlatformMap
 from rapo.platforms.memory import RegionMemory
 from rapo.platforms.proposal import Array, Candidates, Harmed, State
-from rapo.platforms.warehouse.floor import FILE
+from rapo.platforms.warehouse.baseline import locked_out
+from rapo.platforms.warehouse.entry import WAREHOUSE
 from rapo.platforms.warehouse.kernel import (
     CLOCK,
     MEAN_X,
@@ -27,7 +28,6 @@ from rapo.platforms.warehouse.kernel import (
     offer,
     watch,
 )
-from rapo.platforms.warehouse.lockout import locked_out
 from rapo.platforms.warehouse.orders import orders_of
 from rapo.platforms.warehouse.setting import Setting
 from rapo_core.checks import one_of, whole_number
@@ -74,7 +74,9 @@ class Warehouse(BatchPlatform):
         self.kernel = one_of("kernel", kernel, KERNELS)
         s = self.setting = Setting.of(setting)
         self.seed = whole_number("seed", seed, 0)
-        o = self.orders = orders_of(self.seed, s.layout(), settled(data, "rapo/Warehouse-v0", FILE))
+        o = self.orders = orders_of(
+            self.seed, s.layout(), data_source(data, WAREHOUSE.env, *WAREHOUSE.files)
+        )
         super().__init__(
             episodes, walkers=s.robots, actions=len(s.dispatch), stimuli=s.stimuli,
             observed=gymnasium.spaces.Box(0, FAR, (SEEN,), np.float32),

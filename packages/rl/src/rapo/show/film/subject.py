@@ -10,10 +10,11 @@ from rapo.cascade.setting import ACTIONS
 from rapo.envs.episodes import EpisodesVectorEnv
 from rapo.envs.vector import GraphDiffusionVectorEnv
 from rapo.graphs.load import read_graph
+from rapo.platforms.entry import Entry
 from rapo.platforms.vector import PlatformVectorEnv
 from rapo.policies import ConstantPolicy, find_policy
-from rapo.suite.domains import DOMAINS, Domain
-from rapo.suite.policies import Given
+from rapo.suite.domains import DOMAINS
+from rapo.suite.policies import ScoredPolicy
 from rapo_core.checks import UserError
 
 GRAPH_ENV = "rapo/GraphDiffusion-v0"
@@ -54,10 +55,10 @@ class Subject:
             return env, self._constant(domain, env)
         if self.env == GRAPH_ENV and self.policy in (*ACTIONS, "scripted"):
             return env, find_policy(self.policy)
-        given = Given.of(self.policy)
-        observe = given.check(domain, env)
+        scored = ScoredPolicy.named(self.policy)
+        observe = scored.check(domain, env)
         seen = env if observe == "x" else env.like(1, observe=observe)
-        return seen, given.load(domain, env)[0]
+        return seen, scored.load(domain, env)[0]
 
     def _refuse_idle(self) -> None:
         """Options that another environment has."""
@@ -75,7 +76,7 @@ class Subject:
             if value is not None and on_graph != (whose == "graphs"):
                 raise UserError(f"{name} {value} is for {whose}, not for --env {self.env}")
 
-    def _made(self, domain: Domain) -> EpisodesVectorEnv:
+    def _made(self, domain: Entry) -> EpisodesVectorEnv:
         if domain.env != GRAPH_ENV:
             seed = 0 if self.platform_seed is None else self.platform_seed
             return PlatformVectorEnv(1, platform=domain.made_by, seed=seed)
@@ -100,7 +101,7 @@ class Subject:
         env = config.environment(1, deformation="full")
         return env, policy_of(content)
 
-    def _constant(self, domain: Domain, env: EpisodesVectorEnv) -> ConstantPolicy:
+    def _constant(self, domain: Entry, env: EpisodesVectorEnv) -> ConstantPolicy:
         space: Any = env.single_action_space
         count, words = int(space.n), self.action
         if words is None:

@@ -12,7 +12,8 @@ from rapo.paper.studies.motivation.figures import course_figure, curves
 from rapo.paper.studies.motivation.plan import CARRIED, EPISODES, FREE, KERNELS, RESET, Runs
 from rapo.paper.studies.section import Section, Store
 from rapo.paper.studies.verdicts import CALIBRATED, CONSTRUCTED, Claim, full_replay, judge, side
-from rapo.paper.throttle import UNTHROTTLED, Throttle, run_throttled
+from rapo.paper.throttle import UNTHROTTLED, run_throttled
+from rapo.platforms.cascade.baseline import Throttle
 
 
 def analyse(store: Store) -> Section:

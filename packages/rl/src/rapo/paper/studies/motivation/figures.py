@@ -9,7 +9,8 @@ import numpy.typing as npt
 import pandas as pd
 
 from rapo.paper.studies.motivation.plan import CARRIED, FREE, RESET, Runs
-from rapo.paper.throttle import Throttle, ThrottledRun
+from rapo.paper.throttle import ThrottledRun
+from rapo.platforms.cascade.baseline import Throttle
 
 BIN = 10
 """Steps that a point of the figure averages over."""

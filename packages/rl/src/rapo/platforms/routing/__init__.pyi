@@ -1,0 +1,2 @@
+from .platform import Routing as Routing
+from .setting import Setting as Setting

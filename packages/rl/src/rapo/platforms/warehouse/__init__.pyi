@@ -1,0 +1,2 @@
+from .platform import Warehouse as Warehouse
+from .setting import Setting as Setting
