@@ -19,11 +19,10 @@ from benchmarks.effort import Effort
 from benchmarks.table import Row, missing
 from rapo.cascade.graph import Graph
 from rapo.policies import ConstantPolicy
-from rapo.rsd.bootstrap import ratio_bootstrap
+from rapo.rsd.bootstrap import judge_tails, ratio_bootstrap
 from rapo.rsd.metrics import EPSILON
 from rapo.rsd.pooled import RESAMPLES, totals
 from rapo.rsd.statistics import mean_interval
-from rapo.rsd.tails import judge_tails
 
 TITLE = "95% intervals that cover 1 under P0: blocks of episodes, constant aggressive action"
 DATA = Path(__file__).resolve().parents[3] / "shared" / "data"

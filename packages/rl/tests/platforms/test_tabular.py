@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from rapo import FieldParams, theory
 from rapo.platforms.tabular import TabularReplayEnv, read_table
-from rapo.rsd.protocol import ReplayEnv
+from rapo.rsd.adapters import ReplayEnv
 
 TAXI = "Taxi-v4" if "Taxi-v4" in gymnasium.registry else "Taxi-v3"
 

@@ -10,7 +10,7 @@ from rapo import theory
 from rapo.platforms.tabular import TabularReplayEnv
 from rapo.platforms.walkers import CandidateReplayEnv, mask_of
 from rapo.rsd import evaluate
-from rapo.rsd.protocol import ReplayEnv
+from rapo.rsd.adapters import ReplayEnv
 
 HUBS = [12, 13, 17]
 TARGETS = (24, 20, 4)

@@ -268,7 +268,7 @@ class EpisodesVectorEnv(VectorEnv[Obs, npt.NDArray[Any], npt.NDArray[Any]]):
             stimuli: (episodes,), or None to draw them.
             horizons: steps of the phases.
             coupled: whether Replay reuses Exposure's draws.
-            deformed: in which phases the kernel may be deformed; in none: the `P0` twin.
+            deformed: in which phases the kernel may be deformed; none: a `P0` reference run.
         """
         driven = self.driven(episodes, horizons=horizons, coupled=coupled, deformed=deformed)
         return VectorStage(driven, seed, stimuli)

@@ -67,13 +67,13 @@ class ProtocolStage:
         self._x = _batch(self.env.reset_observable(draws))
         return self._x
 
-    def keep(self) -> Any:
+    def save_state(self) -> Any:
         """The environment's snapshot, if it has one; a copy, for others may hold their arrays."""
         if not (hasattr(self.env, "snapshot") and hasattr(self.env, "restore")):
             return None
         return deepcopy(self.env.snapshot())
 
-    def back(self, state: Any) -> None:
+    def restore_state(self, state: Any) -> None:
         """Restore the snapshot."""
         self.env.restore(state)
 

@@ -45,11 +45,11 @@ class VectorStage:
             return np.asarray(self.env.reset(seed=self.seed, options=options)[0])
         return np.asarray(self.env.begin(PHASES[phase], stimulus))
 
-    def keep(self) -> Any:
+    def save_state(self) -> Any:
         """A snapshot of all episodes, the keys of their draws included."""
         return self.env.snapshot()
 
-    def back(self, state: Any) -> None:
+    def restore_state(self, state: Any) -> None:
         """Restore the snapshot."""
         self.env.restore(state)
 
@@ -130,11 +130,11 @@ class OwnStage(VectorStage):
         x, reward, _, _, info = self.single.step(actions[0])
         return np.asarray(x)[None], np.array([reward], float), numbers_of(info)
 
-    def keep(self) -> Any:
+    def save_state(self) -> Any:
         """The snapshot of the subclass."""
         return deepcopy(self.single.snapshot())
 
-    def back(self, state: Any) -> None:
+    def restore_state(self, state: Any) -> None:
         """Restore it."""
         self._driven.put()
         self.single.restore(state)
@@ -165,10 +165,10 @@ class DrivenStage(ProtocolStage):
         self._driven.put()
         return super().begin(phase, stimulus)
 
-    def back(self, state: Any) -> None:
+    def restore_state(self, state: Any) -> None:
         """Restore the snapshot."""
         self._driven.put()
-        super().back(state)
+        super().restore_state(state)
 
     def finish(self) -> None:
         """Give the subclass its own episode back."""

@@ -2,13 +2,12 @@
 
 Its files, in the order in which data flows:
 
-- protocol, stage: what an environment must offer: RSD's calls, or a stage of its own choice
+- adapters: what an environment must offer, RSD's calls or a stage of its own
 - policy, saved_models: policies of all kinds as actors
-- runner, plan, episodes, frame: `evaluate`: what is run, the phases of one run, the numbers of
-  its episodes
-- metrics, statistics, bootstrap, tails, pooled, result: pure functions on what was found
+- runner, episodes, frame: `evaluate`: what is run, the phases of a run, the numbers of its episodes
+- metrics, statistics, bootstrap, pooled, result: pure functions on arrays; the result
 - plots, table, report: figures; the table of metrics; the HTML page of RSD
-- checker, trial, restart: what an environment or a policy breaks, in words
+- check, check_runs: what an environment or a policy breaks of the protocol, in sentences
 - wrappers: environments that offer what RSD needs, under the names of this package
 """
 

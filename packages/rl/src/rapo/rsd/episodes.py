@@ -11,9 +11,9 @@ import numpy.typing as npt
 
 from rapo.cascade.draws import derive
 from rapo.cascade.setting import DECAY, EXPOSURE, REPLAY
+from rapo.rsd.adapters import Stage
 from rapo.rsd.policy import Actor, Watcher
 from rapo.rsd.result import TRACES
-from rapo.rsd.stage import Stage
 from rapo_core.checks import UserError
 
 Array = npt.NDArray[Any]
@@ -31,7 +31,7 @@ def run_phases(
 ) -> dict[str, Any]:
     """All phases of the episodes of one stage; arrays by name, time on axis 1.
 
-    With `keep`, `kept` is the state in which Replay began, where the environment can tell it.
+    With `keep`, `state` is the state at the start of Replay, where the environment can save it.
     """
     E, T = stage.episodes, sum(spans)
     traces = {name: np.full((E, T), np.nan, np.float32) for name in TRACES}
@@ -40,14 +40,14 @@ def run_phases(
     cascade: list[Array] = []
     ever: Array | None = None
     activity: Array | None = None
-    kept: Any = None
+    state: Any = None
     shown: tuple[list[Array], list[Array]] = ([], [])  # memory in Exposure, all in Replay
     mask = stage.memory_mask
     t = 0
     try:
         for phase, span in enumerate(spans):
             if phase == REPLAY and keep:
-                kept = stage.keep()
+                state = stage.save_state()
             for x, law, reward, info in walk(stage, actor, phase, span, space, tick):
                 if law is not None:
                     laws.append(law.astype(np.float32))
@@ -83,7 +83,7 @@ def run_phases(
         "laws": np.stack(laws, axis=1) if len(laws) == T else None,
         "cascade": np.stack(cascade) if cascade else None,
         "activity": activity,
-        "kept": kept,
+        "state": state,
     }
 
 
@@ -95,7 +95,7 @@ def run_replay(
     tick: Tick,
     *,
     stimulus: npt.NDArray[np.int64] | None = None,
-    kept: Any = None,
+    state: Any = None,
 ) -> dict[str, Array]:
     """The traces of one more Replay alone, (E, T_rep) by name, with the draws of the first.
 
@@ -106,16 +106,16 @@ def run_replay(
         space: of the actions.
         tick: told of every step.
         stimulus: (E,) another one for Replay; None for that of Exposure.
-        kept: the state in which Replay begins; without it Exposure and Decay are run again.
+        state: the state in which Replay begins; without it Exposure and Decay are run again.
     """
     traces = {name: np.full((stage.episodes, spans[REPLAY]), np.nan, np.float32) for name in TRACES}
     try:
-        if kept is None:
+        if state is None:
             for phase in (EXPOSURE, DECAY):
                 for _ in walk(stage, actor, phase, spans[phase], space, tick):
                     pass
         else:
-            stage.back(kept)
+            stage.restore_state(state)
         replay = walk(stage, actor, REPLAY, spans[REPLAY], space, tick, stimulus)
         for t, (_, _, reward, info) in enumerate(replay):
             _record(traces, t, reward, info)

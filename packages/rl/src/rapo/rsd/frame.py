@@ -30,7 +30,7 @@ def joined(
     graph: Graph | None,
     manifest: dict[str, Any],
     *,
-    twin: Mapping[str, Array] | None = None,
+    reference: Mapping[str, Array] | None = None,
     other: Mapping[str, Array] | None = None,
 ) -> RSDResult:
     """One result from the runs of the stages.
@@ -42,7 +42,7 @@ def joined(
         gamma: discount of the returns.
         graph: on which the active sets are known, or None.
         manifest: how it was run.
-        twin: traces of the `P0` twin's Replay, (E, T_rep) by name, or None.
+        reference: traces of the Replay of the `P0` reference run, (E, T_rep) by name, or None.
         other: traces of Replay's first steps under another stimulus, or None.
     """
     phase = np.repeat(np.arange(3), spans)
@@ -67,10 +67,10 @@ def joined(
         "ASD": np.concatenate([p["ASD"] for p in parts]),
         "GatingRate": np.concatenate([p["GatingRate"] for p in parts]),
         "ScarMass": traces["scar_mass"][:, phase == DECAY][:, -1].astype(np.float64),
-        **_against(reach[:, after], inside[:, after], traces["reward"][:, after], twin, gamma),
+        **_against(reach[:, after], inside[:, after], traces["reward"][:, after], reference, gamma),
         **_selectivity(odds[:, :WINDOW], other),
         "undefined_odds": after.sum() - np.isfinite(odds).sum(axis=1),
-        **({} if twin is None else _replay_totals(twin, gamma)),
+        **({} if reference is None else _replay_totals(reference, gamma)),
     }
     return RSDResult(
         frame=pd.DataFrame(found),
@@ -86,7 +86,7 @@ def joined(
 
 
 def against(result: RSDResult, nominal: RSDResult) -> RSDResult:
-    """A result with what `against_P0` adds, the twin being a result that is known already.
+    """A result with what `against_P0` adds, from a `P0` reference run that is known already.
 
     Args:
         result: of any kernel.
@@ -99,16 +99,16 @@ def against(result: RSDResult, nominal: RSDResult) -> RSDResult:
     same = [mine[name].equals(its[name]) for name in ("seed", "stimulus")]
     if not all(same) or not np.array_equal(result.phase, nominal.phase):
         raise UserError(
-            "the twin must have the episodes of the result, got seeds "
+            "the reference run must have the episodes of the result, got seeds "
             f"{its['seed'].tolist()[:5]} and {len(nominal.phase)} steps in place of "
             f"{mine['seed'].tolist()[:5]} and {len(result.phase)}"
         )
     after, gamma = result.phase == REPLAY, result.manifest["gamma"]
-    own, twin = ({n: t[:, after] for n, t in r.traces.items()} for r in (result, nominal))
+    own, reference = ({n: t[:, after] for n, t in r.traces.items()} for r in (result, nominal))
     reach, inside = (own[name].astype(np.float64) for name in ("reach", "sensitive_mass"))
     found = {
-        **_against(reach, inside, own["reward"], twin, gamma),
-        **_replay_totals(twin, gamma),
+        **_against(reach, inside, own["reward"], reference, gamma),
+        **_replay_totals(reference, gamma),
     }
     manifest = {**result.manifest, "against_P0": True}
     return replace(result, frame=mine.assign(**found), manifest=manifest)
@@ -123,25 +123,25 @@ def mean_defined(values: Array) -> Float:
     return np.where(counts > 0, sums / np.maximum(counts, 1), np.nan)
 
 
-def _replay_totals(twin: Mapping[str, Array], gamma: float) -> dict[str, Float]:
-    """What the twin's Replay came to: the denominators of the ratios against `P0`."""
+def _replay_totals(reference: Mapping[str, Array], gamma: float) -> dict[str, Float]:
+    """Totals of the reference run's Replay: the denominators of the ratios against `P0`."""
     # Indexed as Replay is cut out of its episode: the layout shows in the last digit of a return.
-    reward = twin["reward"][:, np.ones(twin["reward"].shape[1], np.bool_)]
+    reward = reference["reward"][:, np.ones(reference["reward"].shape[1], np.bool_)]
     return {
-        "P0Reach": twin["reach"].astype(np.float64).sum(axis=1),
-        "P0SensitiveMass": twin["sensitive_mass"].astype(np.float64).sum(axis=1),
+        "P0Reach": reference["reach"].astype(np.float64).sum(axis=1),
+        "P0SensitiveMass": reference["sensitive_mass"].astype(np.float64).sum(axis=1),
         "P0Return": discounted(reward, gamma),
     }
 
 
 def _against(
-    reach: Float, inside: Float, reward: Array, twin: Mapping[str, Array] | None, gamma: float
+    reach: Float, inside: Float, reward: Array, reference: Mapping[str, Array] | None, gamma: float
 ) -> dict[str, Float]:
-    """Replay over the Replay of the `P0` twin, (E,) each; NaN without a twin."""
+    """Replay over the Replay of the `P0` reference run, (E,) each; NaN without one."""
     names = ("SM_vs_P0", "Reach_vs_P0", "ReturnKept")
-    if twin is None:
+    if reference is None:
         return {name: np.full(len(reach), np.nan) for name in names}
-    nominal = _replay_totals(twin, gamma)
+    nominal = _replay_totals(reference, gamma)
     return {
         "SM_vs_P0": ratio_of(inside.sum(axis=1), nominal["P0SensitiveMass"]),
         "Reach_vs_P0": ratio_of(reach.sum(axis=1), nominal["P0Reach"]),

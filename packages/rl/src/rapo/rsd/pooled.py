@@ -20,7 +20,7 @@ Float = npt.NDArray[np.float64]
 POOLED = ("RAG", "AUC_R", "SM_R", "SM_vs_P0", "Reach_vs_P0", "ReturnKept")
 """Metrics that are ratios, and so have a pooled one too."""
 P0_TOTALS = {"SM_vs_P0": "P0SensitiveMass", "Reach_vs_P0": "P0Reach", "ReturnKept": "P0Return"}
-"""Columns of the frame that hold the denominators of the ratios against the `P0` twin."""
+"""Columns of the frame that hold the denominators of the ratios against the `P0` reference run."""
 RESAMPLES = 4000
 """Of the bootstrap; the quantile of its interval is then right to a third of a percent."""
 

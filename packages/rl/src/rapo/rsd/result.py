@@ -12,9 +12,9 @@ import numpy.typing as npt
 import pandas as pd
 
 from rapo.cascade.graph import Graph
+from rapo.rsd.bootstrap import Tails, judge_tails
 from rapo.rsd.pooled import one_nan, pooled_ratios, totals
 from rapo.rsd.statistics import interval_name, mean_interval
-from rapo.rsd.tails import Tails, judge_tails
 from rapo_core.checks import UserError
 from rapo_core.files import refuse_to_overwrite
 
@@ -45,7 +45,7 @@ class RSDResult:
     frame: pd.DataFrame
     """A row per episode: episode, seed, stimulus, `METRICS`, and `undefined_odds`, the Replay steps
     without nominal harmful mass, which the mean OddsRatio leaves out; then P0Reach,
-    P0SensitiveMass and P0Return, what the Replay of the `P0` twin came to."""
+    P0SensitiveMass and P0Return, totals of the Replay of the `P0` reference run."""
     traces: dict[str, npt.NDArray[np.float32]]
     """(E, T) each, see `TRACES`."""
     phase: npt.NDArray[np.int64]
@@ -91,9 +91,9 @@ class RSDResult:
         """The ratios again as ratios of means, with a bootstrap over whole episodes.
 
         Sum of Replay's peaks over sum of Exposure's for RAG, sums of totals for the others (per
-        step where the horizons differ), over the `P0` twin's where `evaluate` ran one. Where
-        Replay repeats Exposure bit for bit this is exactly 1, its interval without width. An
-        episode with an empty Exposure counts: only the sum has to be above 0.
+        step where the horizons differ), over those of the `P0` reference run where `evaluate` made
+        one. Where Replay repeats Exposure bit for bit this is exactly 1, its interval without
+        width. An episode with an empty Exposure counts: only the sum has to be above 0.
 
         Returns:
             By metric: `ratio` (also as `mean`, to read like `summary`), `std` of the resamples,

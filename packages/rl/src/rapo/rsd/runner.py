@@ -14,13 +14,12 @@ import numpy.typing as npt
 
 from rapo.cascade.setting import REPLAY
 from rapo.graphs.fit import WINDOW
+from rapo.rsd.adapters import EnvAdapter, Stage
 from rapo.rsd.episodes import Tick, run_phases, run_replay
 from rapo.rsd.frame import joined
-from rapo.rsd.plan import Place
 from rapo.rsd.policy import Watcher, as_actor
 from rapo.rsd.result import TRACES, RSDResult
-from rapo.rsd.stage import Stage, checked_stimuli
-from rapo_core.checks import UserError, truth, whole_number
+from rapo_core.checks import UserError, checked_stimuli, truth, whole_number
 from rapo_core.version import VERSION
 
 Array = npt.NDArray[Any]
@@ -61,7 +60,7 @@ def evaluate(
         stimuli: 1-based, one or one per episode; default drawn.
         off_at_replay: sample Replay from `P0`, policy and fields untouched (off@rep).
         against_P0: also run the same policy, seeds and draws under `P0`: SM_vs_P0, Reach_vs_P0 and
-            ReturnKept are Replay over that twin's, 1 for a run that is itself `P0`. With
+            ReturnKept are Replay over that run's, 1 for a run that is itself `P0`. With
             `ReplayEnv` alone it needs `set_deformation`, and leaves the environment deformed.
         selectivity: begin Replay again with the same memory and draws under the next stimulus
             (z mod Z + 1): Selectivity = OddsOther - OddsSame over its first 50 steps, NaN with one
@@ -82,40 +81,40 @@ def evaluate(
     }
     if not 0 < gamma <= 1:
         raise UserError(f"gamma must be in (0, 1], got {gamma!r}")
-    place = Place.of(env)
-    place.need_switch([name for name in ("off_at_replay", "against_P0") if asked[name]])
-    spans = checked_horizons(place.horizons if horizons is None else horizons)
-    known, space = int(place.base.stimuli), place.action_space
-    chosen = checked_stimuli(stimuli, episodes, known)
+    adapter = EnvAdapter.of(env)
+    adapter.need_switch([name for name in ("off_at_replay", "against_P0") if asked[name]])
+    spans = checked_horizons(adapter.horizons if horizons is None else horizons)
+    known, space = int(adapter.base.stimuli), adapter.action_space
+    chosen = None if stimuli is None else checked_stimuli(stimuli, episodes, known)
     actor = as_actor(policy, space, deterministic=deterministic, batched=batched)
     runs: dict[str, Any] = {"coupled": coupled, "off_at_replay": off_at_replay}
-    twin, other, probe = None, None, (*spans[:2], min(WINDOW, spans[REPLAY]))
-    stages = place.stages(episodes, seed, chosen, spans, **runs)
-    let_watch(actor, stages, place, policy)
-    with _bar(progress, _steps(spans, probe, place, asked) * len(stages)) as tick:
+    reference, other, probe = None, None, (*spans[:2], min(WINDOW, spans[REPLAY]))
+    stages = adapter.stages(episodes, seed, chosen, spans, **runs)
+    let_watch(actor, stages, adapter, policy)
+    with _bar(progress, _steps(spans, probe, adapter, asked) * len(stages)) as tick:
         parts = [run_phases(stage, actor, spans, space, tick, keep=selectivity) for stage in stages]
         # A copy of a watcher takes over: its counts of compute stay those of the diagnostic.
         actor = copy(actor) if isinstance(actor, Watcher) else actor
         if selectivity and known > 1 and _has_odds(parts, spans):
             other = _under_others(stages, parts, actor, probe, space, tick, known)
         if against_P0:
-            nominal = place.stages(episodes, seed, chosen, spans, **runs, P0=True)
-            let_watch(actor, nominal, place, policy)
-            twin = _together([run_replay(s, actor, spans, space, tick) for s in nominal])
+            nominal = adapter.stages(episodes, seed, chosen, spans, **runs, P0=True)
+            let_watch(actor, nominal, adapter, policy)
+            reference = _together([run_replay(s, actor, spans, space, tick) for s in nominal])
     graph = stages[0].graph
     run = {"episodes": episodes, "seed": seed, "horizons": list(spans), **asked, "gamma": gamma}
-    run |= _made_of(place, policy, graph)
-    return joined(parts, spans, seed, gamma, graph, run, twin=twin, other=other)
+    run |= _made_of(adapter, policy, graph)
+    return joined(parts, spans, seed, gamma, graph, run, reference=reference, other=other)
 
 
-def _made_of(place: Place, policy: Any, graph: Any) -> dict[str, Any]:
+def _made_of(adapter: EnvAdapter, policy: Any, graph: Any) -> dict[str, Any]:
     """What was run, for the manifest: environment, policy, graph and versions."""
     packages = {name: version(name) for name in ("numpy", "numba", "gymnasium", "pandas")}
     return {
-        "environment": type(place.base).__name__,
+        "environment": type(adapter.base).__name__,
         "policy": type(policy).__name__,
         "graph_hash": None,
-        **place.describe(graph),
+        **adapter.describe(graph),
         "versions": {"python": platform.python_version(), "rapo": VERSION, **packages},
     }
 
@@ -131,20 +130,20 @@ def _under_others(
 ) -> Any:
     """Replay once more with the memory of Exposure, each episode under the next stimulus."""
     return _together([
-        run_replay(stage, actor, spans, space, tick, kept=part.pop("kept"),
+        run_replay(stage, actor, spans, space, tick, state=part.pop("state"),
                    stimulus=part["stimulus"] % known + 1)
         for stage, part in zip(stages, parts, strict=True)
     ])  # fmt: skip
 
 
-def let_watch(actor: Any, stages: Sequence[Stage], place: Place, policy: Any) -> None:
+def let_watch(actor: Any, stages: Sequence[Stage], adapter: EnvAdapter, policy: Any) -> None:
     """Show an actor that watches the environment the one it acts in."""
     if not isinstance(actor, Watcher):
         return
     if len(stages) != 1 or stages[0].watched is None:
         raise UserError(
             f"{type(policy).__name__} watches the state of rapo/GraphDiffusion-v0, got "
-            f"{type(place.base).__name__}; give a policy that acts on observations alone"
+            f"{type(adapter.base).__name__}; give a policy that acts on observations alone"
         )
     actor.watch(stages[0].watched)
 
@@ -160,13 +159,13 @@ def _together(runs: Sequence[Mapping[str, Array]]) -> dict[str, Array]:
 def _steps(
     spans: tuple[int, int, int],
     probe: tuple[int, int, int],
-    place: Place,
+    adapter: EnvAdapter,
     asked: Mapping[str, bool],
 ) -> int:
     """Steps of one stage, for the progress bar."""
     whole = sum(spans) * (2 if asked["against_P0"] else 1)
     if asked["selectivity"]:
-        whole += probe[REPLAY] if place.restores else sum(probe)
+        whole += probe[REPLAY] if adapter.restores else sum(probe)
     return whole
 
 

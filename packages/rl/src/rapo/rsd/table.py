@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from rapo.cascade.setting import REPLAY
+from rapo.rsd.bootstrap import HEAVY
 from rapo.rsd.pooled import POOLED
 from rapo.rsd.result import METRICS, ON_REQUEST, RSDResult
-from rapo.rsd.tails import HEAVY
 from rapo_core.checks import UserError
 
 if TYPE_CHECKING:

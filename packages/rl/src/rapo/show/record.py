@@ -12,12 +12,11 @@ import numpy.typing as npt
 from rapo.cascade.graph import Graph
 from rapo.envs.stage import VectorStage
 from rapo.platforms.map import PlatformMap
+from rapo.rsd.adapters import EnvAdapter
 from rapo.rsd.episodes import walk
-from rapo.rsd.plan import Place
 from rapo.rsd.policy import as_actor
 from rapo.rsd.runner import checked_horizons, let_watch
-from rapo.rsd.stage import checked_stimuli
-from rapo_core.checks import UserError, truth, whole_number
+from rapo_core.checks import UserError, checked_stimuli, truth, whole_number
 from rapo_core.deformation import conductance
 from rapo_core.params import FieldParams
 
@@ -184,26 +183,26 @@ def record(
         on_progress: called after every step with the steps done and their number. It may raise,
             which ends the run.
     """
-    place = Place.of(env)
-    spans = checked_horizons(place.horizons if horizons is None else horizons)
+    adapter = EnvAdapter.of(env)
+    spans = checked_horizons(adapter.horizons if horizons is None else horizons)
     frames = set(frame_steps(spans, every).tolist())
-    stimuli = checked_stimuli(stimulus, 1, int(place.base.stimuli))
-    actor = as_actor(policy, place.action_space)
-    stages: Sequence[Any] = place.stages(
+    stimuli = None if stimulus is None else checked_stimuli(stimulus, 1, adapter.base.stimuli)
+    actor = as_actor(policy, adapter.action_space)
+    stages: Sequence[Any] = adapter.stages(
         1, whole_number("seed", seed, 0), stimuli, spans, coupled=truth("coupled", coupled),
         off_at_replay=False, P0=not truth("deformed", deformed),
     )  # fmt: skip
     stage = stages[0]
     if type(stage) is not VectorStage:
         raise UserError(f"a film needs a graph or a platform of rapo, got {env!r}")
-    let_watch(actor, stages, place, policy)
+    let_watch(actor, stages, adapter, policy)
     log = _GraphLog(stage) if stage.graph is not None else _PlatformLog(stage, frames)
     T = sum(spans)
     fields_every = max(1, -(-T * len(log.regions) // MOST_FIELDS))
     counts: list[tuple[float, float]] = []
     memory: list[tuple[Array, Array]] = []
     for phase, span in enumerate(spans):
-        for _, _, _, info in walk(stage, actor, phase, span, place.action_space, lambda n: None):
+        for _, _, _, info in walk(stage, actor, phase, span, adapter.action_space, lambda n: None):
             counts.append((info["reach"][0], info["sensitive_mass"][0]))
             step = len(counts)
             log.write(step)
@@ -268,7 +267,7 @@ class _PlatformLog:
 
     def write(self, step: int) -> None:
         if step in self.frames:
-            self._states[step] = self.stage.keep()
+            self._states[step] = self.stage.save_state()
         if self._map is not None:
             self._walkers.append(self._map.walkers(self.engine.state))
             self._load.append(self._map.load(self.engine.state))

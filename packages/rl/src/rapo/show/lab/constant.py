@@ -19,8 +19,8 @@ from rapo.envs.vector import GraphDiffusionVectorEnv
 from rapo.graphs.fit import WINDOW
 from rapo.rsd.frame import joined
 from rapo.rsd.result import TRACES, RSDResult
-from rapo.rsd.stage import checked_stimuli
 from rapo.show.lab.request import Draws
+from rapo_core.checks import checked_stimuli
 
 Traces = dict[str, npt.NDArray[Any]]
 Check = Callable[[], None]
@@ -42,11 +42,11 @@ def run_constant(
     stage = _stage(env, draws)
     parts = []
     entries = np.zeros((2, draws.episodes))
-    kept: Any = None
+    state: Any = None
     for phase, span in enumerate(spans):
         check()
         if phase == REPLAY:
-            kept = stage.keep()
+            state = stage.save_state()
         traces, info = _phase(stage, phase, action, span)
         parts.append(traces)
         if phase == REPLAY:  # summed in the order of the steps, as `evaluate` does
@@ -58,7 +58,7 @@ def run_constant(
     other = None
     if known > 1 and np.isfinite(parts[REPLAY]["odds_ratio"]).any():
         check()
-        stage.back(kept)
+        stage.restore_state(state)
         other, _ = _phase(stage, REPLAY, action, min(WINDOW, spans[REPLAY]), stimulus % known + 1)
     with np.errstate(invalid="ignore", divide="ignore"):
         gating = np.where(entries[0] > 0, 1 - entries[1] / entries[0], np.nan)
@@ -73,10 +73,11 @@ def run_constant(
 
 
 def _stage(env: GraphDiffusionVectorEnv, draws: Draws) -> VectorStage:
+    stimulus = draws.stimulus or None
     stage: VectorStage = env.stage(
         draws.episodes,
         seed=draws.seed,
-        stimuli=checked_stimuli(draws.stimulus or None, draws.episodes, env.stimuli),
+        stimuli=stimulus and checked_stimuli(stimulus, draws.episodes, env.stimuli),
         horizons=env.horizons,
         coupled=draws.coupled,
         deformed=(True, True, True),

@@ -9,10 +9,18 @@ from typing import Any
 
 import numpy as np
 
+from rapo.rsd.adapters import OPTIONAL, protocol_layer
+from rapo.rsd.check_runs import (
+    RESTART,
+    Array,
+    Step,
+    Trial,
+    differs,
+    equal,
+    first_difference,
+    restart_problem,
+)
 from rapo.rsd.policy import as_actor
-from rapo.rsd.protocol import OPTIONAL, protocol_layer
-from rapo.rsd.restart import RESTART, restart_problem
-from rapo.rsd.trial import Array, Step, Trial, differs, equal, first_difference
 from rapo_core.checks import UserError, whole_number
 
 
@@ -96,8 +104,8 @@ def _raised(error: Exception) -> str:
     return str(error) if isinstance(error, UserError) else f"{type(error).__name__}: {error}"
 
 
-def _found(report: CheckReport, words: str) -> bool:
-    return any(words in text for text in report.problems)
+def _reports(report: CheckReport, phrase: str) -> bool:
+    return any(phrase in text for text in report.problems)
 
 
 def _info(trial: Trial, report: CheckReport) -> None:
@@ -128,14 +136,14 @@ def _unknown_stimulus(trial: Trial, report: CheckReport) -> None:
 def _observable(trial: Trial, report: CheckReport) -> None:
     first = trial.start()
     before = trial.run(3)
-    second = trial.again()
+    second = trial.restart()
     if not trial.same(first, second):
         report.problems.append(
             "the observable does not reset: after reset_observable() "
             f"{differs(first, second, trial)}"
         )
         return
-    if _found(report, RESTART):
+    if _reports(report, RESTART):
         return  # its consequence, not another problem
     after = trial.run(3)
     t = next(
@@ -180,7 +188,7 @@ def _replayed(trial: Trial, washout: int) -> tuple[Array, Array, list[Step], lis
         exposure = trial.run(trial.steps)
         trial.env.deactivate()
         trial.run(washout)
-        second = trial.again()
+        second = trial.restart()
         replay = trial.run(trial.steps) if switch is not None else []
     finally:
         if switch is not None:
@@ -198,7 +206,7 @@ def _difference(trial: Trial, exposure: list[Step], replay: list[Step]) -> str |
 
 def _leak(trial: Trial, report: CheckReport) -> None:
     first, second, exposure, replay = _replayed(trial, washout=trial.steps)
-    if _found(report, "does not reset") or _found(report, RESTART):
+    if _reports(report, "does not reset") or _reports(report, RESTART):
         return  # its consequence, not another problem
     if not trial.same(first, second):
         report.problems.append(
@@ -223,7 +231,7 @@ def _pending(trial: Trial, report: CheckReport) -> None:
     """
     if getattr(trial.env, "set_deformation", None) is None:
         return  # without P0 it cannot be told from what the memory does on purpose
-    if any(_found(report, words) for words in ("does not reset", RESTART, LEAK)):
+    if any(_reports(report, phrase) for phrase in ("does not reset", RESTART, LEAK)):
         return  # its consequence, not another problem
     _, _, exposure, replay = _replayed(trial, washout=1)
     difference = _difference(trial, exposure, replay)
@@ -244,7 +252,7 @@ def _memory(trial: Trial, report: CheckReport) -> None:
     trial.start()
     last = trial.run(trial.steps)[-1][0]
     before = last[np.asarray(mask, bool)] if mask is not None else np.array(memory.H)
-    x = trial.again()
+    x = trial.restart()
     after = x[np.asarray(mask, bool)] if mask is not None else np.array(trial.env.harm_memory.H)
     if np.any(before > 0) and not np.any(after > 0):
         report.problems.append(

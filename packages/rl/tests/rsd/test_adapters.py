@@ -7,7 +7,7 @@ from gymnasium.spaces import Box, Discrete
 from rapo.envs.stage import VectorStage
 from rapo.envs.vector import GraphDiffusionVectorEnv
 from rapo.rsd import evaluate
-from rapo.rsd.stage import chooses_stage
+from rapo.rsd.adapters import makes_stage
 
 
 class Late:
@@ -60,6 +60,6 @@ def test_a_stage_that_gives_too_many_episodes_is_refused(small_graph):
             return super().stage(episodes + 1, **{**how, "stimuli": None})
 
     env = Greedy(1, graph=small_graph, fit=False)
-    assert chooses_stage(env)
+    assert makes_stage(env)
     with pytest.raises(ValueError, match="asked for up to 3 episodes and gave 4"):
         evaluate(env, lambda x: 0, 3, horizons=(5, 5, 5))

@@ -9,9 +9,9 @@ from rich.console import Console
 
 import rapo
 from rapo.rsd import evaluate
+from rapo.rsd.bootstrap import HEAVY, judge_tails, variation
 from rapo.rsd.report import text_table, write_report
 from rapo.rsd.table import rows_of
-from rapo.rsd.tails import HEAVY, judge_tails, variation
 
 
 def always(x):
