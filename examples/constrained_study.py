@@ -15,7 +15,7 @@ from typing import Any
 import matplotlib.pyplot as plt
 import pandas as pd
 
-from rapo.agents import EnvConfig, load_env_agent
+from rapo.agents import RunConfig, load_agent
 from rapo.agents.env_agent import play
 from rapo.agents.train import train
 
@@ -33,10 +33,10 @@ class Example:
     steps: int
     episodes: int
 
-    def config(self, method: str, seed: int) -> EnvConfig:
+    def config(self, method: str, seed: int) -> RunConfig:
         """GE without the cost, SS with its budget."""
         paid: dict[str, Any] = {"cost": self.cost, "budget": self.budget} if method == "SS" else {}
-        return EnvConfig(method=method, env=self.env, seed=seed, steps=self.steps, **paid)
+        return RunConfig(method=method, env=self.env, seed=seed, steps=self.steps, **paid)
 
 
 EXAMPLES = (
@@ -56,7 +56,7 @@ def study(out: Path) -> pd.DataFrame:
                 run = out / "runs" / f"{example.env}-{method}-s{seed}"
                 config = example.config(method, seed)
                 summary = train(config, run, resume=True)
-                agent, _ = load_env_agent(run / "checkpoint.pt")
+                agent, _ = load_agent(run / "checkpoint.pt")
                 found = play(agent, config, cost=example.cost, episodes=example.episodes)
                 dual = summary["budgets"]["cost"]["dual"] if method == "SS" else float("nan")
                 values = [*found.mean(axis=0), dual]

@@ -125,18 +125,10 @@ def canned_training(size: int) -> Training:
 
 def real_training(method: str) -> Training:
     """Our PPO on the graph of 250 nodes, as `rapo train` runs it."""
-    from rapo.agents.ppo import PPO
-    from rapo.agents.train_config import TrainConfig
+    from rapo.agents.resolve import resolve
+    from rapo.agents.run_config import graph_run
 
-    config = TrainConfig(method=method)
-    learner = PPO(
-        config.environment(config.ppo.envs, autoreset_mode="SameStep"),
-        config.ppo,
-        constraints=config.constraints(),
-        network=config.trained.network,
-        episode=sum(config.setting.horizons),
-    )
-    return Training(learner)
+    return Training(resolve(graph_run(method)).learner())
 
 
 def sgemm() -> Contestant:

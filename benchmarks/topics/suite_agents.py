@@ -20,7 +20,7 @@ import pandas as pd
 
 from benchmarks.effort import Effort
 from benchmarks.table import Row
-from rapo.agents import PlatformConfig
+from rapo.agents import RunConfig
 from rapo.agents.train import train
 from rapo.platforms.entry import Entry
 from rapo.suite.domains import DOMAINS
@@ -122,7 +122,7 @@ def train_ours(
     domain: Entry, agent: str, kwargs: dict[str, object], place: Path, steps: int
 ) -> Path:
     """A method of the paper, with the numbers of the package."""
-    config = PlatformConfig(method=agent, env=domain.env, env_kwargs=kwargs, steps=steps)
+    config = RunConfig(method=agent, env=domain.env, env_kwargs=kwargs, steps=steps)
     train(config, place, resume=True)
     return place / "checkpoint.pt"
 

@@ -82,7 +82,7 @@ def find_policy(
     if name.endswith(".zip"):
         return load_saved_model(name)
     if is_run(name):
-        from rapo.agents.agent import load_agent
+        from rapo.agents.saved_run import load_agent
 
         return load_agent(name)[0]
     if (Path(name) / "checkpoint.pt").exists():

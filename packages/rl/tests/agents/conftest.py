@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from rapo.agents.config import PPOConfig
+from rapo.agents.run_config import graph_run
 from rapo.agents.train import train
-from rapo.agents.train_config import TrainConfig
 from rapo.cascade.setting import Setting
 
 sys.path.insert(0, str(Path(__file__).parent))  # for what several tests here share
@@ -21,7 +21,7 @@ def config():
 
     def make(method="SS", updates=10, **changes):
         options = {"nodes": 50, "setting": short, "ppo": tiny, "steps": updates * 256, **changes}
-        return TrainConfig(method=method, **options)
+        return graph_run(method=method, **options)
 
     return make
 

@@ -4,10 +4,11 @@ import numpy as np
 import pytest
 
 import rapo
-from rapo.agents import train as train_module
-from rapo.agents.agent import Agent, load_agent
+from rapo.agents.agent import Agent
 from rapo.agents.config import PPOConfig
 from rapo.agents.methods import SHIELD_THRESHOLD
+from rapo.agents.resolve import EpisodeRun, resolve
+from rapo.agents.saved_run import load_agent
 from rapo.agents.shield import Shield
 from rapo.agents.train import train
 from rapo.cascade.setting import Setting
@@ -15,16 +16,16 @@ from rapo.cascade.setting import Setting
 
 @pytest.mark.parametrize("method", ["RAPO", "PM-RNN"])
 def test_a_loaded_agent_has_the_law_of_the_learner(tmp_path, monkeypatch, method, config):
-    learners, build = [], train_module._learner
+    learners, build = [], EpisodeRun.learner
     monkeypatch.setattr(
-        train_module, "_learner", lambda made: learners.append(build(made)) or learners[-1]
+        EpisodeRun, "learner", lambda run: learners.append(build(run)) or learners[-1]
     )
     train(config(method), tmp_path)
     (learner,) = learners
     agent, made = load_agent(tmp_path / "checkpoint.pt")
-    assert made == config(method)
+    assert made == resolve(config(method)).config
     theirs = Agent(learner.model, learner.normaliser)
-    env = made.environment(5)
+    env = resolve(made).environment(5)
     x, _ = env.reset(seed=9)
     for t in range(30):
         law = agent.law(x)
@@ -69,7 +70,9 @@ def test_observations_of_another_size_are_refused(trained_ss):
 def coupled(made, out):
     train(made, out)
     agent, _ = load_agent(out / "checkpoint.pt")
-    return agent, rapo.rsd.evaluate(made.evaluation(), agent, episodes=3, coupled=True).frame
+    return agent, rapo.rsd.evaluate(
+        resolve(made).evaluation(), agent, episodes=3, coupled=True
+    ).frame
 
 
 RATIOS = ["RAG", "AUC_R", "SM_R"]
@@ -101,7 +104,7 @@ def test_the_fixed_shield_is_loaded_with_its_threshold_and_unit(tmp_path, config
     shield, _ = load_agent(tmp_path / "checkpoint.pt")
     assert isinstance(shield, Shield) and isinstance(shield.policy, Agent)
     assert shield.threshold == SHIELD_THRESHOLD
-    assert shield.reference == made.references()["sensitive_mass"]
+    assert shield.reference == resolve(made).references()["sensitive_mass"]
 
 
 class Uniform:
@@ -136,7 +139,7 @@ def test_reward_alone_learns_at_least_what_fixed_policies_reach(tmp_path, config
 
     def earned(policy, **options):
         frame = rapo.rsd.evaluate(
-            made.evaluation(), policy, episodes=64, seed=5000, **options
+            resolve(made).evaluation(), policy, episodes=64, seed=5000, **options
         ).frame
         return (frame["ExposureReturn"] + frame["ReplayReturn"]).mean()
 

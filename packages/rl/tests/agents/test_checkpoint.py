@@ -8,8 +8,9 @@ import pytest
 import torch
 
 from rapo.agents import checkpoint as checkpoint_module
-from rapo.agents.agent import load_agent
 from rapo.agents.checkpoint import FORMAT, load_checkpoint, save_checkpoint
+from rapo.agents.resolve import resolve
+from rapo.agents.saved_run import load_agent
 from rapo.agents.train import train
 from rapo.graphs.generate import generate
 
@@ -81,16 +82,16 @@ def test_a_graph_that_has_changed_is_noticed(tmp_path, config):
     file = tmp_path / "graph.npz"
     short = config().setting
     generate(50, 3, short).save(file)
-    made = config("GE", 1, graph=str(file))
+    made = config("GE", 1, nodes=None, graph=str(file))
     train(made, tmp_path / "run")
     load_agent(tmp_path / "run" / "checkpoint.pt")
-    old = made.network.hash
+    old = resolve(made).graph_hash
     file.unlink()
     generate(50, 4, short).save(file)
     with pytest.raises(ValueError, match=f"was trained on graph {old}, but its config now gives"):
         load_agent(tmp_path / "run" / "checkpoint.pt")
     with pytest.raises(ValueError, match=f"was trained on graph {old}, this is"):
-        train(config("GE", 2, graph=str(file)), tmp_path / "run", resume=True)
+        train(config("GE", 2, nodes=None, graph=str(file)), tmp_path / "run", resume=True)
 
 
 def test_weights_of_other_networks_are_refused(tmp_path, trained_ss):

@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 
 from rapo.agents.config import PPOConfig
-from rapo.agents.env_config import EnvConfig
 from rapo.agents.episode_budget import SMALLEST_SPREAD, EpisodeBudget, EpisodeDuals
+from rapo.agents.resolve import resolve
+from rapo.agents.run_config import RunConfig
 
 SMALL = PPOConfig.for_gymnasium(envs=4, rollout=320, epochs=4, hidden=16, lr=3e-3, dual_lr=0.1)
 
@@ -15,7 +16,7 @@ ENV = "foreign_envs:test/Ladder-v0"
 
 def ladder(method="SS", budget=3.4, **changes):
     options = {"cost": "info:toll", "budget": budget} if method != "GE" else {}
-    return EnvConfig(**{"method": method, "env": ENV, "ppo": SMALL, **options, **changes})
+    return RunConfig(**{"method": method, "env": ENV, "ppo": SMALL, **options, **changes})
 
 
 def budget_of(budget):
@@ -61,7 +62,7 @@ def test_the_last_excess_weighs_at_once(cost, weight):
 
 
 def test_a_learners_dual_follows_the_episodes_that_ended():
-    learner = ladder().learner()
+    learner = resolve(ladder()).learner()
     seen, ended = [], learner.env.ended
     learner.env.ended = lambda: seen.append(ended()) or seen[-1]
     value = 0.0
@@ -77,7 +78,8 @@ def test_a_learners_dual_follows_the_episodes_that_ended():
 
 
 def test_a_rollout_without_an_end_leaves_the_dual_alone():
-    learner = ladder(ppo=PPOConfig.for_gymnasium(rollout=4, minibatch=4, dual_lr=1.0)).learner()
+    ppo = PPOConfig.for_gymnasium(rollout=4, minibatch=4, dual_lr=1.0)
+    learner = resolve(ladder(ppo=ppo)).learner()
     told = [learner.iterate() for _ in range(5)]
     duals, costs = ([row[key] for row in told] for key in ("dual_toll", "cost_toll"))
     assert duals[0] == duals[1] == 0 and duals[3] == duals[2]
@@ -86,7 +88,8 @@ def test_a_rollout_without_an_end_leaves_the_dual_alone():
 
 def test_the_unit_of_the_cost_does_not_matter():
     learners = [
-        ladder(budget=3.4 * unit, env_kwargs={"unit": unit}).learner() for unit in (1.0, 1024.0)
+        resolve(ladder(budget=3.4 * unit, env_kwargs={"unit": unit})).learner()
+        for unit in (1.0, 1024.0)
     ]
     for _ in range(5):
         one, two = (learner.iterate() for learner in learners)
@@ -96,7 +99,7 @@ def test_the_unit_of_the_cost_does_not_matter():
 
 
 def trained(config, updates=150):
-    learner = config.learner()
+    learner = resolve(config).learner()
     last = [learner.iterate() for _ in range(updates)][-updates // 5 :]
     return {name: np.mean([row[name] for row in last]) for name in last[0]}
 

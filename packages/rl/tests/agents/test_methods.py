@@ -14,7 +14,8 @@ from rapo.agents.methods import (
     TRACE,
     method_named,
 )
-from rapo.agents.train_config import TrainConfig
+from rapo.agents.resolve import resolve
+from rapo.agents.run_config import graph_run
 from rapo.cascade.setting import Setting
 from rapo.envs.vector import GraphDiffusionVectorEnv
 from rapo_core.params import FieldParams
@@ -24,7 +25,7 @@ EVALUATED = [row for row in METHODS.values() if row.policy_of is not None]
 
 
 def config(method):
-    return TrainConfig(method=method, nodes=40, setting=Setting.default().replace(support=5))
+    return graph_run(method=method, nodes=40, setting=Setting.default().replace(support=5))
 
 
 def test_names_are_those_of_the_paper():
@@ -77,11 +78,11 @@ def test_evaluations_are_of_trained_methods_and_see_what_those_see(row):
 @pytest.mark.parametrize("row", METHODS.values(), ids=lambda row: row.name)
 def test_every_row_builds_the_environments_of_its_policy(row):
     made = config(row.name)
-    trained = made.environment(2)
+    trained = resolve(made).environment(2)
     assert isinstance(trained, GraphDiffusionVectorEnv)
     assert trained.observe == row.observe
     assert str(trained.engine.scope) == made.trained.deformation
-    evaluated = made.evaluation()
+    evaluated = resolve(made).evaluation()
     assert evaluated.observe == trained.observe
     assert evaluated.single_observation_space == trained.single_observation_space
     evaluated.reset(seed=0)
@@ -91,7 +92,7 @@ def test_every_row_builds_the_environments_of_its_policy(row):
 def test_evaluations_of_rapo_change_what_their_names_say():
     rapo = config("RAPO")
     plain, off, slow, top, local = (
-        rapo.evaluation(name) for name in (None, "off@rep", "slow-decay", "top-k", "local")
+        resolve(rapo).evaluation(name) for name in (None, "off@rep", "slow-decay", "top-k", "local")
     )
     assert plain.options["deform_phases"] == (True, True, True)
     assert str(plain.engine.scope) == "full" and plain.engine.params.delta == 1
@@ -106,7 +107,7 @@ def test_evaluations_of_rapo_change_what_their_names_say():
 @pytest.mark.parametrize(("policy", "other"), [("GE", "off@rep"), ("SS", "GE"), ("RAPO", "Shield")])
 def test_a_policy_is_not_evaluated_as_a_method_it_does_not_belong_to(policy, other):
     with pytest.raises(ValueError, match=f"{other} cannot evaluate a policy of {policy}"):
-        config(policy).evaluation(other)
+        resolve(config(policy)).evaluation(other)
 
 
 @pytest.mark.parametrize("name", ["rapo", "RAPO", "pm-st", "OFF@REP"])
@@ -132,7 +133,9 @@ def test_a_name_like_none_of_them_gets_no_suggestion():
 def test_only_carried_costs_have_a_trace_as_long_as_the_delay():
     by_method = {name: config(name) for name in ("SS", "DR", "PM-RNN", "RAPO")}
     ppo, delay = by_method["SS"].ppo, by_method["SS"].setting.delay
-    decays = {name: [c.decay for c in made.constraints()] for name, made in by_method.items()}
+    decays = {
+        name: [c.decay for c in resolve(made).constraints()] for name, made in by_method.items()
+    }
     own = ppo.cost_gamma * ppo.gae_lambda
     assert decays["SS"] == [own] and decays["RAPO"] == [own, own]
     assert decays["DR"] == decays["PM-RNN"] == [1 - 1 / delay]
@@ -145,12 +148,12 @@ def test_credit_begins_at_the_first_step_at_which_an_action_can_show(deformation
     short = Setting.default().replace(support=5, cascade_target=3.0, delay=7, horizons=(90, 1, 1))
     changed, costs = 60, {}
     for method in ("SS", "DR", "PM-RNN", "PM-ST", "RAPO"):
-        made = TrainConfig(method=method, nodes=40, setting=short)
-        for constraint in made.constraints():
+        made = graph_run(method=method, nodes=40, setting=short)
+        for constraint in resolve(made).constraints():
             assert costs.setdefault(constraint.key, constraint.lag) == constraint.lag
     told = []
     for other in (0, 2):
-        env = made.environment(200, deformation=deformation)
+        env = resolve(made).environment(200, deformation=deformation)
         env.reset(seed=0)
         rows = []
         for t in range(85):
@@ -164,16 +167,16 @@ def test_credit_begins_at_the_first_step_at_which_an_action_can_show(deformation
 
 def test_only_the_trace_carries_a_share_of_itself_over_and_only_what_is_new_is_learned():
     """What the learner is told of the trace is the harm of the step before, alpha and scale."""
-    made = TrainConfig(
+    made = graph_run(
         method="PM-ST", nodes=40, params=FieldParams(lam=0.3),
         setting=Setting.default().replace(
         support=5, cascade_target=3.0, delay=7, horizons=(90, 1, 1)
     ),
     )  # fmt: skip
-    trace, scar = made.constraints()
+    trace, scar = resolve(made).constraints()
     assert (trace.carry, scar.carry) == (0.7, 0.0)
-    assert [c.carry for c in config("DR").constraints()] == [0.0]
-    env = made.environment(20)
+    assert [c.carry for c in resolve(config("DR")).constraints()] == [0.0]
+    env = resolve(made).environment(20)
     env.reset(seed=0)
     infos = [env.step(np.zeros(20, int))[4] for _ in range(60)]
     harm, G = (np.array([info[key] for info in infos]) for key in ("cost", "cost_G"))
@@ -182,10 +185,12 @@ def test_only_the_trace_carries_a_share_of_itself_over_and_only_what_is_new_is_l
 
 def test_budgets_are_shares_of_what_the_aggressive_action_costs_under_p0():
     made = config("PM-ST")
-    unit = made.references()
-    constraints = made.constraints()
+    unit = resolve(made).references()
+    constraints = resolve(made).constraints()
     assert [(c.key, c.reference) for c in constraints] == [
         ("cost_G", unit["cost_G"]), ("cost_H", unit["cost_H"]),
     ]  # fmt: skip
     assert {c.budget for c in constraints} == {made.setting.budget}
-    assert unit == config("RAPO").references()  # one unit, whatever the method's own kernel
+    assert (
+        unit == resolve(config("RAPO")).references()
+    )  # one unit, whatever the method's own kernel

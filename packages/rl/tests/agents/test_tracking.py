@@ -23,8 +23,8 @@ def close(value):
 
 def cut(made, out, track):
     """Two sittings: four rollouts, of which the fourth is told twice, as after a kill."""
-    train(made(3), out, track=track)
-    train(made(4), out, track=track, resume=True)
+    train(made(3, track=track), out)
+    train(made(4, track=track), out, resume=True)
 
 
 @pytest.fixture
@@ -32,7 +32,7 @@ def sittings(config, tmp_path):
     """Runs both sittings with a tracker and gives the folder."""
 
     def run(name):
-        cut(lambda updates: config("RAPO", updates), tmp_path / "run", [name])
+        cut(lambda updates, **also: config("RAPO", updates, **also), tmp_path / "run", [name])
         return tmp_path / "run"
 
     return run
@@ -124,10 +124,10 @@ def test_unknown_and_missing_trackers_are_named_before_anything_is_written(
     tmp_path, config, monkeypatch
 ):
     with pytest.raises(ValueError, match="tensorboard, wandb, mlflow, got 'paper'"):
-        train(config("GE", 1), tmp_path / "run", track=["paper"])
+        train(config("GE", 1, track=["paper"]), tmp_path / "run")
     monkeypatch.setitem(tracking._MODULES, "wandb", "no_such_module")
     with pytest.raises(ValueError, match=r"pip install 'rapo-rl\[wandb\]'"):
-        train(config("GE", 1), tmp_path / "run", track=["wandb"])
+        train(config("GE", 1, track=["wandb"]), tmp_path / "run")
     assert not (tmp_path / "run").exists()
     assert checked_trackers(["tensorboard", "tensorboard"]) == ("tensorboard",)
 

@@ -16,10 +16,11 @@ import torch
 from waiting import until
 
 from rapo.agents import train as train_module
-from rapo.agents.agent import load_agent
 from rapo.agents.checkpoint import load_checkpoint
+from rapo.agents.resolve import resolve
+from rapo.agents.run_config import RunConfig
+from rapo.agents.saved_run import load_agent
 from rapo.agents.train import train
-from rapo.agents.train_config import TrainConfig
 
 
 @pytest.fixture
@@ -68,7 +69,7 @@ def test_a_run_leaves_checkpoint_progress_summary_and_config(tmp_path, config):
     summary = train(made, out, report=lambda steps, means: told.append((steps, means)))
     content = load_checkpoint(out / "checkpoint.pt")
     assert content["finished"] and content["method"] == "RAPO"
-    assert content["graph_hash"] == made.network.hash
+    assert content["graph_hash"] == resolve(made).graph_hash
     assert content["learner"]["updates"] == 10
     progress = pd.read_csv(out / "progress.csv")
     assert progress["steps"].tolist() == [256 * (1 + i) for i in range(10)]
@@ -79,7 +80,7 @@ def test_a_run_leaves_checkpoint_progress_summary_and_config(tmp_path, config):
     assert json.loads((out / "summary.json").read_text()) == summary
     assert summary["steps"] == 2560 and set(summary["budgets"]) == {"trace", "scar"}
     assert json.loads((out / "config.json").read_text())["method"] == "RAPO"
-    assert TrainConfig.from_dict(content["config"]) == made
+    assert RunConfig.from_dict(content["config"]) == resolve(made).config
 
 
 def test_a_finished_run_that_is_resumed_keeps_its_summary_and_one_update_writes_a_new_one(
@@ -144,7 +145,7 @@ def test_a_run_that_was_cut_ends_as_if_it_was_not(tmp_path, method, cuts, config
 def test_a_run_whose_costs_outlast_a_rollout_goes_on_too(tmp_path, method, config):
     """Rollouts of 64 steps, costs after 71 or 72: the first one has nothing to learn from."""
     made = config(method, 5)
-    made = replace(made, setting=made.setting.replace(delay=70))
+    made = made.with_env(setting=made.setting.replace(delay=70))
     train(made, tmp_path / "whole")
     train_until(4, made, tmp_path / "cut")
     train(made, tmp_path / "cut", resume=True)
@@ -199,9 +200,9 @@ SCRIPT = """
 import json, signal, sys, time
 from pathlib import Path
 from rapo.agents import train
-from rapo.agents.train_config import TrainConfig
+from rapo.agents.run_config import RunConfig, graph_run
 train.SAVE_EVERY = 2
-made = TrainConfig.from_dict(json.loads(sys.argv[1]))
+made = RunConfig.from_dict(json.loads(sys.argv[1]))
 
 def report(steps, told):  # it waits to be killed half way, if it was not before
     time.sleep(0.1) if steps < made.steps // 2 else signal.pause()
@@ -265,21 +266,27 @@ def test_a_run_cut_before_its_first_checkpoint_is_not_started_over_silently(tmp_
     [
         ({"method": "DR"}, "method 'SS' -> 'DR'"),
         ({"seed": 7}, "seed 0 -> 7"),
-        ({"setting": {"budget": 0.5}}, "setting.budget 0.85 -> 0.5"),
+        ({"setting": {"budget": 0.5}}, "env_kwargs.setting.budget 0.85 -> 0.5"),
         ({"ppo": {"hidden": 8}}, "ppo.hidden 16 -> 8"),
-        ({"params": {"eta": 0.1}}, "params.eta 0.05 -> 0.1"),
-        ({"nodes": 60, "regions": "node"}, "nodes 50 -> 60, regions None -> 'node'"),
+        ({"params": {"eta": 0.1}}, "env_kwargs.params.eta 0.05 -> 0.1"),
+        (
+            {"nodes": 60, "regions": "node"},
+            "env_kwargs.nodes 50 -> 60, env_kwargs.regions None -> 'node'",
+        ),
     ],
 )
 def test_resume_with_another_config_names_the_difference(trained_ss, changes, told, config):
+    changes = dict(changes)
     made = config(updates=2)
-    other = {
-        name: replace(getattr(made, name), **value) if isinstance(value, dict) else value
-        for name, value in changes.items()
-    }
+    for part in {"setting", "params"} & set(changes):
+        made = made.with_env(**{part: replace(getattr(made, part), **changes.pop(part))})
+    if "ppo" in changes:
+        changes["ppo"] = replace(made.ppo, **changes["ppo"])
+    on_graph = {name: changes.pop(name) for name in ("nodes", "regions") if name in changes}
+    made = made.with_env(**on_graph)
     before = {path: path.read_bytes() for path in trained_ss.iterdir()}
     with pytest.raises(ValueError, match="run of another config") as caught:
-        train(replace(made, **other), trained_ss, resume=True)
+        train(replace(made, **changes), trained_ss, resume=True)
     assert str(caught.value).endswith(f"they differ in {told}")
     assert {path: path.read_bytes() for path in trained_ss.iterdir()} == before
 
@@ -304,15 +311,16 @@ def test_budgets_are_judged_and_a_cap_is_reported(tmp_path, config):
 
 def test_the_unit_of_costs_is_what_the_aggressive_action_pays(config):
     made = config("SS")
-    unit = made.references()["cost"]
-    env = made.environment(64, autoreset_mode="SameStep")
+    run = resolve(made)
+    unit = run.references()["cost"]
+    env = run.environment(64, autoreset_mode="SameStep")
     env.reset(seed=0)
     total = np.zeros(64)
     steps = sum(made.setting.horizons)
     for _ in range(steps):
         total += env.step(np.zeros(64, int))[4]["cost"]
     assert total.mean() / steps / unit == pytest.approx(1, abs=0.1)
-    (constraint,) = made.constraints()
+    (constraint,) = run.constraints()
     assert constraint.reference == unit and constraint.scale == pytest.approx(1 / unit)
 
 
@@ -327,16 +335,16 @@ def test_what_is_not_trained_says_so(tmp_path, method, told, config):
 
 
 def test_a_shield_keeps_its_threshold_when_it_goes_on(tmp_path, config):
-    made = config("Shield")
-    train(made, tmp_path, threshold=0.3)
+    made = config("Shield", threshold=0.3)
+    train(made, tmp_path)
     train(replace(made, steps=made.steps + 1), tmp_path, resume=True)
     assert load_agent(tmp_path / "checkpoint.pt")[0].threshold == 0.3
-    with pytest.raises(ValueError, match=r"threshold 0\.3, which cannot become 0\.4"):
-        train(replace(made, steps=made.steps + 1), tmp_path, resume=True, threshold=0.4)
+    with pytest.raises(ValueError, match=r"threshold 0\.3 -> 0\.4"):
+        train(replace(made, steps=made.steps + 1, threshold=0.4), tmp_path, resume=True)
 
 
 def test_what_is_wrong_with_a_config_leaves_no_folder(tmp_path, config):
-    for wrong in ({"regions": "foo"}, {"graph": str(tmp_path / "nofile.npz")}):
+    for wrong in ({"regions": "foo"}, {"nodes": None, "graph": str(tmp_path / "nofile.npz")}):
         with pytest.raises((ValueError, OSError)):
             train(config("GE", **wrong), tmp_path / "run")
         assert not (tmp_path / "run").exists()

@@ -11,7 +11,6 @@ import pytest
 from waiting import until
 
 from rapo import cli
-from rapo.paper import train_command
 
 
 def command(*args):
@@ -173,7 +172,7 @@ def test_what_goes_wrong_around_a_command_is_one_line_too(error, message, monkey
     def fails(*words, **options):
         raise error
 
-    monkeypatch.setattr(train_command, "train_from_words", fails)
+    monkeypatch.setattr("rapo.cli.train.run_configs", fails)
     code, told = here(monkeypatch, capsys, "train", "RAPO")
     assert code == (130 if isinstance(error, KeyboardInterrupt) else 2)
     assert message in told and len(told.strip().splitlines()) == 1

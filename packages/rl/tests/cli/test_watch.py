@@ -7,18 +7,31 @@ from pathlib import Path
 import numpy as np
 import pytest
 from PIL import Image
-from repository import ROOT
 
 import rapo
 from rapo import cli
+from rapo.agents.config import PPOConfig
+from rapo.agents.resolve import resolve
+from rapo.agents.run_config import graph_run
+from rapo.agents.saved_run import load_agent
+from rapo.agents.train import train
+from rapo.graphs.generate import generate
 from rapo.show.film import record
 from rapo.show.film.subject import Subject
 from rapo.suite.domains import DOMAINS
 
-OLD = ROOT / "tests" / "fixtures" / "v0.1"
-RUN = OLD / "run" / "checkpoint.pt"
 PLATFORMS = [domain for domain in DOMAINS.values() if domain.name != "cascade"]
 SPANS = (12, 6, 12)
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    """A trained RAPO on 50 nodes."""
+    out = tmp_path_factory.mktemp("run")
+    tiny = PPOConfig(envs=4, rollout=64, minibatch=32, epochs=1, hidden=8)
+    train(graph_run("RAPO", nodes=50, graph_seed=3, steps=64, ppo=tiny), out)
+    generate(50, 4).save(out / "other.npz")
+    return out
 
 
 @pytest.fixture
@@ -60,18 +73,13 @@ def test_it_films_every_platform(watch, monkeypatch, tmp_path, domain):
     assert [file.name for file in tmp_path.iterdir()] == ["a.gif"]
 
 
-def test_it_films_a_checkpoint_on_its_own_graph():
-    env, policy = Subject(policy=str(RUN)).find()
-    assert env.graph.hash == policy_graph() and env.engine.scope.kind == "full"
+def test_it_films_a_checkpoint_on_its_own_graph(trained):
+    env, policy = Subject(policy=str(trained / "checkpoint.pt")).find()
+    graph_hash = resolve(load_agent(trained / "checkpoint.pt")[1]).graph_hash
+    assert env.graph.hash == graph_hash and env.engine.scope.kind == "full"
     recording = record(env, policy, horizons=SPANS, every=6)
     found = rapo.rsd.evaluate(env, policy, 1, 0, True, horizons=SPANS)
     np.testing.assert_array_equal(recording.reach, found.traces["reach"][0])
-
-
-def policy_graph():
-    from rapo.agents.agent import load_agent
-
-    return load_agent(RUN)[1].network.hash
 
 
 @pytest.mark.parametrize(
@@ -96,9 +104,9 @@ def policy_graph():
         ("--action 1 --policy scripted", "not both"),
         ("--policy nobody", "got 'nobody'"),
         ("--policy none.pt", "there is no checkpoint at none.pt"),
-        (f"--policy {RUN} --nodes 77", "was trained on"),
-        (f"--policy {RUN} --graph {OLD / 'karate.npz'}", "was trained on graph"),
-        (f"--env rapo/Twin-v0 --policy {RUN}", "it was trained on rapo/GraphDiffusion-v0"),
+        ("--policy RUN/checkpoint.pt --nodes 77", "was trained on"),
+        ("--policy RUN/checkpoint.pt --graph RUN/other.npz", "was trained on graph"),
+        ("--env rapo/Twin-v0 --policy RUN/checkpoint.pt", "trained on rapo/GraphDiffusion-v0"),
         ("--env rapo/Twin-v0 --nodes 50", "--nodes 50 is for graphs"),
         ("--platform-seed 1", "--platform-seed 1 is for platforms"),
         ("--graph none.npz", "none.npz"),
@@ -107,10 +115,10 @@ def policy_graph():
         ("--speed 3", "--speed"),
     ],
 )
-def test_bad_input_is_refused_in_a_line_and_nothing_is_written(watch, words, message):
+def test_bad_input_is_refused_in_a_line_and_nothing_is_written(watch, trained, words, message):
     Path("taken.gif").write_bytes(b"mine")
     Path("folder.gif").mkdir()
-    code, _, err = watch(*words.split())
+    code, _, err = watch(*words.replace("RUN", str(trained)).split())
     assert code == 2
     assert message in err and len(err.strip().splitlines()) == 1
     assert sorted(file.name for file in Path().iterdir()) == ["folder.gif", "taken.gif"]

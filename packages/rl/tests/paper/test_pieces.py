@@ -6,7 +6,7 @@ import sys
 import numpy as np
 import pytest
 
-from rapo.agents.train_config import TrainConfig
+from rapo.agents.run_config import graph_run
 from rapo.paper import pieces
 from rapo.paper.piece_folder import existing, pack, packed, read_content
 from rapo.paper.piece_reader import read_piece
@@ -14,7 +14,7 @@ from rapo.paper.pieces import read_rows, rounded, write_piece, write_rows
 from rapo.paper.task import Alone
 from rapo.paper.tasks import Evaluate, Train
 
-TASK = Evaluate(Train(TrainConfig(method="GE", nodes=40)), "GE", episodes=20)
+TASK = Evaluate(Train(graph_run(method="GE", nodes=40)), "GE", episodes=20)
 
 
 def content(seed=0):
@@ -157,7 +157,7 @@ class One(Alone):
 
 
 def evaluation(graph_seed):
-    return Evaluate(Train(TrainConfig(method="GE", nodes=40, graph_seed=graph_seed)), "GE")
+    return Evaluate(Train(graph_run(method="GE", nodes=40, graph_seed=graph_seed)), "GE")
 
 
 def plain(content):

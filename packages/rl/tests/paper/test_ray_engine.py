@@ -12,7 +12,7 @@ from waiting import until
 
 from rapo.agents.checkpoint import load_checkpoint
 from rapo.agents.config import PPOConfig
-from rapo.agents.train_config import TrainConfig
+from rapo.agents.run_config import graph_run
 from rapo.cascade.setting import Setting
 from rapo.jobs.lock import locked
 from rapo.paper.ray_engine import RayEngine, ray_engine, run_quietly
@@ -27,7 +27,7 @@ UPDATES = 80
 
 def config(method, updates=2, **changes):
     options = {"nodes": 40, "setting": SHORT, "ppo": TINY, "steps": updates * 256, **changes}
-    return TrainConfig(method=method, **options)
+    return graph_run(method=method, **options)
 
 
 def goals():

@@ -12,7 +12,7 @@ import pytest
 from waiting import until
 
 from rapo.agents.config import PPOConfig
-from rapo.agents.train_config import TrainConfig
+from rapo.agents.run_config import graph_run
 from rapo.cascade.setting import Setting
 from rapo.jobs.lock import locked
 from rapo.paper.presets import QUICK, SMOKE
@@ -26,7 +26,7 @@ TINY = PPOConfig(envs=4, rollout=256, minibatch=64, epochs=1, hidden=16)
 
 def config(method="GE", updates=2, **changes):
     options = {"nodes": 40, "setting": SHORT, "ppo": TINY, "steps": updates * 256, **changes}
-    return TrainConfig(method=method, **options)
+    return graph_run(method=method, **options)
 
 
 def goals(updates=2):

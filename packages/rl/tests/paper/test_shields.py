@@ -5,13 +5,14 @@ import pandas as pd
 import pytest
 import torch
 
-from rapo.agents.agent import load_agent
 from rapo.agents.checkpoint import load_checkpoint
 from rapo.agents.config import PPOConfig
 from rapo.agents.methods import SHIELD_THRESHOLD
+from rapo.agents.resolve import resolve
+from rapo.agents.run_config import graph_run
+from rapo.agents.saved_run import load_agent
 from rapo.agents.shield import Shield
 from rapo.agents.train import train
-from rapo.agents.train_config import TrainConfig
 from rapo.cascade.setting import Setting
 from rapo.paper import shields
 from rapo.paper.evaluation import evaluate_checkpoint
@@ -26,7 +27,7 @@ def runs(tmp_path_factory):
     """Checkpoints of a GE, a RAPO on its graph and a RAPO on another."""
     folder, out = tmp_path_factory.mktemp("runs"), {}
     for name, method, graph_seed in (("GE", "GE", 0), ("RAPO", "RAPO", 0), ("other", "RAPO", 1)):
-        config = TrainConfig(
+        config = graph_run(
             method=method, nodes=40, graph_seed=graph_seed, setting=SHORT, ppo=TINY, steps=512
         )
         train(config, folder / name)
@@ -39,7 +40,7 @@ def test_a_fixed_shield_keeps_ges_weights(runs, tmp_path):
     policy, config = load_agent(tmp_path / "checkpoint.pt")
     assert isinstance(policy, Shield) and config.method == "Shield"
     assert policy.threshold == SHIELD_THRESHOLD == told["threshold"]
-    assert policy.reference == pytest.approx(config.references()["sensitive_mass"])
+    assert policy.reference == pytest.approx(resolve(config).references()["sensitive_mass"])
     assert told == {"method": "Shield", "threshold": 0.5, "reference": policy.reference}
     one, two = (load_checkpoint(p)["learner"]["weights"] for p in (runs["GE"],
                 tmp_path / "checkpoint.pt"))  # fmt: skip

@@ -11,7 +11,8 @@ import torch
 from rapo.agents import train as train_module
 from rapo.agents.checkpoint import load_checkpoint
 from rapo.agents.config import PPOConfig
-from rapo.agents.train_config import TrainConfig
+from rapo.agents.resolve import resolve
+from rapo.agents.run_config import RunConfig, graph_run
 from rapo.cascade.setting import Setting
 from rapo.paper import tasks as module
 from rapo.paper.piece_content import curves_of
@@ -28,7 +29,7 @@ TINY = PPOConfig(envs=4, rollout=256, minibatch=64, epochs=1, hidden=16)
 
 def config(method="GE", updates=2, **changes):
     options = {"nodes": 40, "setting": SHORT, "ppo": TINY, "steps": updates * 256, **changes}
-    return TrainConfig(method=method, **options)
+    return graph_run(method=method, **options)
 
 
 def silent(share):
@@ -75,26 +76,26 @@ def other(value):
     if isinstance(value, bool):
         return not value
     if isinstance(value, int):
-        return value * 2
+        return value * 2 or 1
     if isinstance(value, float):
         return value * 0.99 or 0.01
     if isinstance(value, tuple):
         return (other(value[0]), *value[1:])
-    return {"ball": "split", "split": "ball"}.get(value, "grid:3")
+    return {"ball": "split", "split": "ball", "contact": "outbreak"}.get(value, "grid:3")
 
 
 def changed_configs():
     base = config()
-    plain = {"method": "DR", "nodes": 41, "graph_seed": 1, "graph": "saved.npz", "seed": 1,
-             "steps": 513, "regions": "node", "fit": True}  # fmt: skip
-    for name, value in plain.items():
+    for name, value in {"method": "DR", "seed": 1, "steps": 513}.items():
         yield name, replace(base, **{name: value})
+    for name, value in {"nodes": 41, "graph_seed": 1, "regions": "node", "fit": True}.items():
+        yield name, base.with_env(**{name: value})
     for part in ("setting", "params", "ppo"):
         whole = asdict(getattr(base, part))
         for name, value in whole.items():
             made = type(getattr(base, part))(**{**whole, name: other(value)})
-            yield f"{part}.{name}", replace(base, **{part: made})
-    assert {f.name for f in fields(TrainConfig)} == {*plain, "setting", "params", "ppo"}
+            changed = replace(base, ppo=made) if part == "ppo" else base.with_env(**{part: made})
+            yield f"{part}.{name}", changed
 
 
 def test_a_trainings_key_depends_on_every_value_and_on_nothing_else():
@@ -103,7 +104,7 @@ def test_a_trainings_key_depends_on_every_value_and_on_nothing_else():
     own = Train(config()).key
     assert own not in keys.values()
     assert len(set(keys.values())) == len(keys)
-    again = TrainConfig.from_dict(json.loads(json.dumps(config().to_dict())))
+    again = RunConfig.from_dict(json.loads(json.dumps(config().to_dict())))
     assert Train(again).key == own
     assert replace(config(), method="ge") == config()  # spelled otherwise, the same method
 
@@ -200,7 +201,7 @@ def test_an_evaluation_leaves_one_piece(piece):
     assert np.allclose(frame["AUC_R"], frame["reach_replay"] / frame["reach_exposure"], rtol=1e-4)
     content = found.content
     assert content["spec"] == task.spec and content["shield"] is None
-    assert content["graph_hash"] == config().network.hash
+    assert content["graph_hash"] == resolve(config()).graph_hash
     assert content["training"]["steps"] == 512
 
 
@@ -387,7 +388,7 @@ def test_a_shields_piece_tells_threshold_and_compute(root):
     task.run(root, silent)
     told = read_piece(task, root).content["shield"]
     assert told["threshold"] == 0.3 and told["tuning"] is None
-    assert told["reference"] == pytest.approx(config().references()["sensitive_mass"])
+    assert told["reference"] == pytest.approx(resolve(config()).references()["sensitive_mass"])
     assert told["transitions_per_step"] == 16 * 100 * 3
     content = read_content(task.piece(root))
     del content["shield"]["transitions_per_step"]

@@ -7,7 +7,8 @@ import pandas as pd
 
 from rapo.agents import ppo as ppo_module
 from rapo.agents.config import PPOConfig
-from rapo.agents.train_config import TrainConfig
+from rapo.agents.resolve import resolve
+from rapo.agents.run_config import graph_run
 from rapo.cascade.draws import derive
 from rapo.cascade.engine import Cascade
 from rapo.cascade.setting import DECAY, EXPOSURE, REPLAY
@@ -41,8 +42,8 @@ def test_off_at_replay_is_divided_by_the_exposure_of_its_p0_twin():
 def test_training_meets_no_episode_of_an_evaluation(monkeypatch):
     seen = []
     tiny = PPOConfig(envs=4, rollout=256, minibatch=64, epochs=1, hidden=16)
-    config = TrainConfig(method="GE", nodes=40, steps=256, ppo=tiny)
-    env = config.environment(4, autoreset_mode="SameStep")
+    config = graph_run(method="GE", nodes=40, steps=256, ppo=tiny)
+    env = resolve(config).environment(4, autoreset_mode="SameStep")
     reset = env.reset
     monkeypatch.setattr(env, "reset", lambda **k: seen.append(k["seed"]) or reset(**k))
     for seed in (0, 1, 7):

@@ -12,7 +12,7 @@ import pytest
 from rich.console import Console
 
 from rapo import FieldParams, cli
-from rapo.agents import PlatformConfig, PPOConfig
+from rapo.agents import PPOConfig, RunConfig
 from rapo.agents.train import train
 from rapo.policies import ConstantPolicy
 from rapo.rsd import evaluate
@@ -272,7 +272,7 @@ def test_a_policy_of_ones_own_is_scored(here, tmp_path, monkeypatch):
 def test_a_checkpoint_of_a_platform_is_scored_and_refused_elsewhere(here, tmp_path):
     small = PPOConfig(envs=4, rollout=256, minibatch=64, epochs=1, hidden=16)
     kwargs = {"data": "stand-in", "horizons": [60, 10, 60], "seed": 1000}
-    config = PlatformConfig(
+    config = RunConfig(
         method="RAPO", env="rapo/Routing-v0", env_kwargs=kwargs, steps=256, ppo=small
     )
     train(config, tmp_path / "run")

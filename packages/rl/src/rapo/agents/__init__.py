@@ -7,13 +7,11 @@ Its files, in the order in which data flows:
 - methods: the table: what each method sees, pays, samples from and is made of
 - config, gru_kernel, networks, model, advantage, loss, normaliser, lagrangian, rollout, ppo: the
   optimiser, read in this order
-- references, train_config, run_file, tracking, train, checkpoint, agent: budgets, runs in
-  folders, frozen policies
-- shield: actions blocked by rollouts under P0
-- gym_task, episodic, env_config, env_agent: any Gymnasium environment with a cost; budgets per
-  episode; runs and policies of it
-- platform_config, platform_agent: the paper's methods on any platform, which see a summary of
-  the fields
+- run_config, run_file: everything that a run depends on, and the same as a file
+- resolve, budget_units, cost_env, episode_budget: what a config stands for: its environments, the
+  units of its budgets, any Gymnasium environment with a cost, and budgets per episode
+- train, checkpoint, tracking: a run in a folder, which can be gone on with
+- agent, env_agent, shield, saved_run: frozen policies, and loading them
 """
 
 import lazy_loader

@@ -84,8 +84,7 @@ class PPOConfig:
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> PPOConfig:
-        """Build from a mapping that holds every field and nothing else; 0.1 had fewer."""
-        values = {"steady": False, "cost_gamma": values.get("gamma"), **values}
+        """Build from a mapping that holds every field and nothing else."""
         wrong = sorted(set(values) ^ {f.name for f in fields(cls)})
         if wrong:
             raise UserError(f"unknown or missing numbers of PPO: {wrong}")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import gymnasium
@@ -11,12 +10,10 @@ import numpy as np
 import numpy.typing as npt
 from gymnasium.spaces import Discrete, flatten
 
-from rapo.agents.agent import Agent, agent_of
-from rapo.agents.checkpoint import load_checkpoint
+from rapo.agents.agent import Agent
 from rapo.agents.cost_env import CostFunction, GymTask, find_cost, make_env, seeds_from
-from rapo.agents.env_config import EnvConfig
+from rapo.agents.run_config import RunConfig
 from rapo_core.action_probs import sample
-from rapo_core.checks import UserError
 
 
 class EnvAgent:
@@ -59,31 +56,9 @@ class EnvAgent:
         return np.array([self.act(one, greedy=deterministic) for one in observation]), None
 
 
-def load_env_agent(path: Path | str, *, seed: int = 0) -> tuple[EnvAgent, EnvConfig]:
-    """The frozen policy of a checkpoint that `rapo train --env` wrote, and its config.
-
-    Raises:
-        ValueError: no such checkpoint, or the environment cannot be made.
-    """
-    content = load_checkpoint(path)
-    if "env" not in content["config"]:
-        raise UserError(f"{path} was trained on a graph; rapo.agents.load_agent reads it")
-    if content["config"].get("platform"):
-        raise UserError(
-            f"{path} was trained on a platform; rapo.agents.load_platform_agent reads it"
-        )
-    config = EnvConfig.from_dict(content["config"])
-    env = make_env(config.env, config.env_kwargs)
-    actions = env.action_space
-    assert isinstance(actions, Discrete)
-    agent = EnvAgent(agent_of(content), env.observation_space, actions, seed)
-    env.close()
-    return agent, config
-
-
 def play(
     agent: EnvAgent,
-    config: EnvConfig,
+    config: RunConfig,
     *,
     cost: str | CostFunction | None = None,
     episodes: int = 20,
@@ -100,8 +75,8 @@ def play(
         seed: of episodes and actions; training meets others.
         greedy: take the most probable action instead of drawing.
     """
-    words = config.cost if cost is None else cost
-    function = find_cost(words) if isinstance(words, str) else words
+    wanted = config.cost if cost is None else cost
+    function = find_cost(wanted) if isinstance(wanted, str) else wanted
     task = GymTask(partial(make_env, config.env, config.env_kwargs), episodes, function)
     x, _ = task.reset(seed=seeds_from(seed, episodes, held_out=True))
     rng = np.random.default_rng(seed)
@@ -113,6 +88,6 @@ def play(
             actions = sample(law, rng.random(episodes))
         x, _, terminated, truncated, _ = task.step(actions)
         running &= ~(terminated | truncated)
-    found = np.array([meter.ended[0] for meter in task.meters])
+    totals = np.array([meter.ended[0] for meter in task.meters])
     task.close()
-    return found
+    return totals

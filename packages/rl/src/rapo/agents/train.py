@@ -14,16 +14,16 @@ import pandas as pd
 import torch
 
 from rapo.agents.checkpoint import load_checkpoint, replace_text, save_checkpoint, unpacked
-from rapo.agents.env_config import EnvConfig
-from rapo.agents.methods import METHODS, SHIELD_THRESHOLD
-from rapo.agents.platform_config import PlatformConfig
+from rapo.agents.methods import METHODS
 from rapo.agents.ppo import PPO
-from rapo.agents.run_file import NAME, AnyConfig, Run, write_run
+from rapo.agents.resolve import EpisodeRun, GymnasiumRun, resolve
+from rapo.agents.run_config import RunConfig
+from rapo.agents.run_file import NAME, write_run
 from rapo.agents.tracking import Tracker, checked_trackers, open_trackers
-from rapo.agents.train_config import TrainConfig
 from rapo.jobs.lock import locked
 from rapo_core.checks import UserError
 
+OpenRun = EpisodeRun | GymnasiumRun
 Report = Callable[[int, dict[str, float]], None]
 """Called after every rollout with the steps so far and what happened."""
 
@@ -31,6 +31,8 @@ SAVE_EVERY = 25
 """Rollouts between two checkpoints."""
 LAST_SHARE = 0.1
 """Final share of training over which budgets are judged."""
+FREE = ("steps", "track")
+"""Fields of the config that may differ when a run goes on."""
 EPISODES = ("return", "length")
 """Means of whole episodes, where the learner tells them."""
 TOLERANCE = 0.1
@@ -38,17 +40,15 @@ TOLERANCE = 0.1
 
 
 def train(
-    config: AnyConfig,
+    config: RunConfig,
     out: Path | str,
     *,
     resume: bool = False,
-    track: Sequence[str] = (),
-    threshold: float | None = None,
     report: Report | None = None,
 ) -> dict[str, Any]:
     """Train a method and leave `checkpoint.pt`, `progress.csv` and `summary.json` in `out`.
 
-    `run.toml` beside them repeats the run: `train(read_run(path).config, ...)`.
+    `run.toml` beside them repeats the run: `train(read_run(path), ...)`.
 
     A killed run goes on with `resume=True` from its last checkpoint and ends with the weights it
     would have had; on a foreign environment, which has no snapshot, it goes on with new episodes.
@@ -57,8 +57,6 @@ def train(
         config: what to train.
         out: folder of the run; made if missing.
         resume: go on with the run in `out`, of the same config but for a larger `steps`.
-        track: names of `TRACKERS` that are told the progress too.
-        threshold: of a Shield, default 0.5.
         report: called after every rollout.
 
     Returns:
@@ -76,20 +74,18 @@ def train(
             "and --match (a checkpoint of RAPO)"
         )
     torch.set_num_threads(1)
-    track = checked_trackers(track)
-    learner = _learner(config)  # whatever is wrong with the config shows before a folder is made
-    shield = _shield(config, threshold)
+    track = checked_trackers(config.track)
+    run = resolve(config)  # whatever is wrong with the config shows before a folder is made
+    config, learner, shield = run.config, run.learner(), _shield(run)
     with locked(out):
-        earlier = _earlier(config, out, resume)
-        if earlier is not None and shield is not None:
-            shield = _same_shield(out, earlier["shield"], threshold)
+        earlier = _earlier(run, out, resume)
         plan = config.to_dict()
         if earlier is not None:
             state = earlier["learner"]
             learner.load({**state, "env": unpacked(state["env"])})
         trackers = open_trackers(track, out, plan, learner.steps)
         replace_text(out / "config.json", json.dumps(plan, indent=2) + "\n")
-        write_run(out / NAME, Run(config, None if shield is None else shield["threshold"], track))
+        write_run(out / NAME, config)
         start, first = perf_counter(), learner.updates
         try:
             log = _Log(out, learner, trackers)
@@ -100,9 +96,9 @@ def train(
                     report(learner.steps, numbers)
                 if learner.updates % SAVE_EVERY == 0 and learner.updates < config.updates:
                     log.flush()
-                    _save(out, config, learner, shield, finished=False)
+                    _save(out, run, learner, shield, finished=False)
             log.flush()
-            _save(out, config, learner, shield, finished=True)
+            _save(out, run, learner, shield, finished=True)
         finally:
             for tracker in trackers:
                 tracker.close()
@@ -110,12 +106,7 @@ def train(
         return _summarise(out, config, learner, seconds, learner.updates - first)
 
 
-def _hash(config: AnyConfig) -> str:
-    """Of the graph; a foreign environment has none."""
-    return config.network.hash if isinstance(config, TrainConfig) else ""
-
-
-def _earlier(config: AnyConfig, out: Path, resume: bool) -> dict[str, Any] | None:
+def _earlier(run: OpenRun, out: Path, resume: bool) -> dict[str, Any] | None:
     """The checkpoint to go on from, or None for a fresh start; anything else is refused."""
     path, plan = out / "checkpoint.pt", out / "config.json"
     if not path.exists() and not plan.exists():
@@ -131,17 +122,17 @@ def _earlier(config: AnyConfig, out: Path, resume: bool) -> dict[str, Any] | Non
             before = dict(json.loads(plan.read_text()))
         except (ValueError, TypeError):
             raise UserError(f"{plan} is damaged; remove {out} and start again") from None
-    now = config.to_dict()
+    now = run.config.to_dict()
     if now["steps"] < before.get("steps", 0):
         raise UserError(
             f"{out} was trained for {before['steps']} steps, which cannot become {now['steps']}"
         )
-    differing = [name for name in _changes(before, now) if name != "steps"]
+    differing = [name for name in _changes(before, now) if name not in FREE]
     if differing:
         raise UserError(f"{out} is a run of another config; they differ in {', '.join(differing)}")
-    if content is not None and content["graph_hash"] != _hash(config):
+    if content is not None and content["graph_hash"] != run.graph_hash:
         raise UserError(
-            f"{out} was trained on graph {content['graph_hash']}, this is {_hash(config)}"
+            f"{out} was trained on graph {content['graph_hash']}, this is {run.graph_hash}"
         )
     return content
 
@@ -156,57 +147,32 @@ def _changes(before: Any, now: Any, name: str = "") -> list[str]:
         before, now = list(before), list(now)
     if before == now:
         return []
-    return [name] if name == "steps" else [f"{name} {before!r} -> {now!r}"]
+    return [name] if name in FREE else [f"{name} {before!r} -> {now!r}"]
 
 
-def _learner(config: AnyConfig) -> PPO:
-    if isinstance(config, EnvConfig | PlatformConfig):
-        return config.learner()
-    return PPO(
-        config.environment(config.ppo.envs, autoreset_mode="SameStep"),
-        config.ppo,
-        constraints=config.constraints(),
-        network=config.trained.network,
-        seed=config.seed,
-        episode=sum(config.setting.horizons),
-    )
-
-
-def _shield(config: AnyConfig, threshold: float | None) -> dict[str, float] | None:
+def _shield(run: OpenRun) -> dict[str, float] | None:
     """What a checkpoint says of the shield around its policy; None without one."""
-    if not isinstance(config, TrainConfig) or METHODS[config.method].shield is None:
+    threshold = run.config.threshold
+    if threshold is None or not isinstance(run, EpisodeRun):
         return None
-    value = SHIELD_THRESHOLD if threshold is None else threshold
-    if not value > 0:
-        raise UserError(f"threshold must be > 0, got {value!r}")
-    return {"threshold": value, "reference": config.references()["sensitive_mass"]}
-
-
-def _same_shield(out: Path, before: dict[str, float], threshold: float | None) -> dict[str, float]:
-    """The shield of the run that goes on; another threshold is refused."""
-    if threshold is not None and threshold != before["threshold"]:
-        raise UserError(
-            f"{out} has a shield with threshold {before['threshold']}, which cannot become "
-            f"{threshold}"
-        )
-    return before
+    return {"threshold": threshold, "reference": run.references()["sensitive_mass"]}
 
 
 def _save(
     out: Path,
-    config: AnyConfig,
+    run: OpenRun,
     learner: PPO,
     shield: dict[str, float] | None,
     *,
     finished: bool,
 ) -> None:
-    model = learner.model
+    model, config = learner.model, run.config
     save_checkpoint(
         out / "checkpoint.pt",
         {
             "method": config.method,
             "config": config.to_dict(),
-            "graph_hash": _hash(config),
+            "graph_hash": run.graph_hash,
             "finished": finished,
             "model": {
                 "kind": model.kind,
@@ -224,7 +190,7 @@ def _save(
 
 
 def _summarise(
-    out: Path, config: AnyConfig, learner: PPO, seconds: float, updates: int
+    out: Path, config: RunConfig, learner: PPO, seconds: float, updates: int
 ) -> dict[str, Any]:
     """Judge the budgets on the last part of training and write `summary.json`.
 

@@ -17,7 +17,7 @@ COMMANDS = {
     "graph": ("rapo.cli.graph:graph", "Turn an edge list into a graph, or describe one."),
     "rsd": ("rapo.cli.replay:rsd", "Does a policy replay? Run the diagnostic."),
     "report": ("rapo.cli.replay:report", "Put saved results of rsd on one HTML page."),
-    "train": ("rapo.cli.training:train", "Train a method of the paper, or constrained PPO."),
+    "train": ("rapo.cli.train:train", "Train a method of the paper, or constrained PPO."),
     "watch": ("rapo.cli.watch:watch", "A film of replay, P0 beside RAPO: GIF or MP4."),
     "lab": ("rapo.cli.lab:lab", "A page that answers while constants are moved."),
     "suite": (

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from rapo.cli.options import Reading, Tasks, stoppable
+from rapo.cli.parse import parse_count
 from rapo_core.checks import UserError
 
 
@@ -30,8 +31,8 @@ def calibrate(
 
     with stoppable(f"the same command goes on with what is in {out}"):
         calibrate_from_words(
-            out, points=points, rounds=rounds, around=around, finalists=finalists, steps=steps,
-            jobs=jobs, write=write,
+            out, points=points, rounds=rounds, around=around, finalists=finalists,
+            steps=parse_count("--steps", steps), jobs=jobs, write=write,
         )  # fmt: skip
 
 

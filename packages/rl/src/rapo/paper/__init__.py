@@ -2,8 +2,7 @@
 
 Its files, in the order in which data flows:
 
-- throttle, train_command, train_env_command, train_words, evaluation, shields: behind `rapo train`
-  and `train --env`
+- throttle, evaluation, shields: a scripted controller, trained policies evaluated, shields tuned
 - task, tasks, cost, greedy, noisy_reports: train, tune, evaluate as values: a key says all that
   a result depends on
 - pool, schedule, ray_engine: one way to run them: calls side by side, tasks in the order of

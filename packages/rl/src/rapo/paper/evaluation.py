@@ -6,10 +6,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from rapo.agents.agent import Agent, load_run, policy_of
+from rapo.agents.agent import Agent
 from rapo.agents.methods import SHIELD_THRESHOLD, Method, method_named
+from rapo.agents.resolve import EpisodeRun, open_episodes
+from rapo.agents.saved_run import load_run, policy_of
 from rapo.agents.shield import Shield
-from rapo.agents.train_config import TrainConfig
 from rapo.rsd.result import RSDResult
 from rapo.rsd.runner import evaluate
 from rapo_core.checks import UserError
@@ -35,13 +36,13 @@ def evaluate_checkpoint(
         expected: the nodes and graph_seed that the caller expects.
         options: of `rapo.rsd.evaluate`.
     """
-    content, config = run_of_graph(path, graph_hash, expected)
-    policy = policy_of(content)
+    content, run = run_of_graph(path, graph_hash, expected)
+    policy, config = policy_of(content), run.config
     row = method_named(config.method if method is None else method)
     if options.get("off_at_replay") and row.name == "RAPO":
         row = method_named("off@rep")
-    env = config.evaluation(row.name)
-    policy = shielded(policy, row, config, threshold)
+    env = run.evaluation(row.name)
+    policy = shielded(policy, row, run, threshold)
     result = evaluate(env, policy, **options)
     rollout = config.ppo.rollout
     training = {"steps": content["learner"]["updates"] * rollout, "of": config.updates * rollout}
@@ -57,8 +58,8 @@ def evaluate_checkpoint(
 
 def run_of_graph(
     path: Path | str, graph_hash: str | None = None, expected: Mapping[str, int] | None = None
-) -> tuple[dict[str, Any], TrainConfig]:
-    """A checkpoint's content and config, if it was trained on the graph that the caller expects.
+) -> tuple[dict[str, Any], EpisodeRun]:
+    """A checkpoint's content and its run, if it was trained on the graph that the caller expects.
 
     Args:
         path: `RUN/checkpoint.pt`.
@@ -66,23 +67,24 @@ def run_of_graph(
         expected: nodes and graph_seed of a generated one.
     """
     content, config = load_run(path)
-    if graph_hash is not None and graph_hash != config.network.hash:
+    run, kwargs = open_episodes(config), config.env_kwargs
+    if graph_hash is not None and graph_hash != run.graph_hash:
         raise UserError(
-            f"{path} was trained on graph {config.network.hash}, got graph {graph_hash}; leave "
+            f"{path} was trained on graph {run.graph_hash}, got graph {graph_hash}; leave "
             "--nodes, --graph-seed and --graph out to evaluate it on its own"
         )
     for name, value in (expected or {}).items():
-        if config.graph is not None or getattr(config, name) != value:
-            trained = config.graph or f"{config.nodes} nodes, graph_seed {config.graph_seed}"
+        if kwargs.get(name) != value:
+            trained = kwargs.get("graph") or f"{config.nodes} nodes, graph_seed {config.graph_seed}"
             raise UserError(
                 f"{path} was trained on {trained}, got {name} {value}; leave --nodes, --graph-seed "
                 "and --graph out to evaluate it on its own"
             )
-    return content, config
+    return content, run
 
 
 def shielded(
-    policy: Agent | Shield, row: Method, config: TrainConfig, threshold: float | None
+    policy: Agent | Shield, row: Method, run: EpisodeRun, threshold: float | None
 ) -> Agent | Shield:
     """The policy as the method wants it: bare, or behind a shield with the given threshold."""
     bare = policy.policy if isinstance(policy, Shield) else policy
@@ -91,13 +93,13 @@ def shielded(
             raise UserError(f"{row.name} has no shield, got a threshold of {threshold}")
         assert isinstance(bare, Agent)
         return bare
-    if threshold is None and isinstance(policy, Shield) and row.name == config.method:
+    if threshold is None and isinstance(policy, Shield) and row.name == run.config.method:
         return policy
     if threshold is None and row.shield == "matched":
         raise UserError(
             f"{row.name} needs its tuned threshold: rapo train {row.name} --policy GE/checkpoint.pt"
             " --match RAPO/checkpoint.pt, or give --threshold"
         )
-    reference = config.references()["sensitive_mass"]
+    reference = run.references()["sensitive_mass"]
     chosen = SHIELD_THRESHOLD if threshold is None else threshold
     return Shield(bare, chosen, reference=reference)

@@ -8,7 +8,7 @@ from typing import Any
 
 from rapo.agents.config import PPOConfig
 from rapo.agents.methods import METHODS
-from rapo.agents.train_config import TrainConfig
+from rapo.agents.run_config import RunConfig, graph_run
 from rapo.cascade.setting import Setting
 from rapo.paper.task import ADDED, without_additions
 from rapo.paper.tasks import Evaluate, Guard, Train
@@ -70,7 +70,7 @@ class Preset:
         """Constants of the fields, those of the setting."""
         return self.config("RAPO", 0).params
 
-    def config(self, method: str, graph_seed: int, **changes: Any) -> TrainConfig:
+    def config(self, method: str, graph_seed: int, **changes: Any) -> RunConfig:
         """The training of one method on one graph of the main size."""
         whole: dict[str, Any] = {
             "nodes": self.nodes,
@@ -80,7 +80,7 @@ class Preset:
             "seed": graph_seed if self.seed_per_graph else 0,
             **changes,
         }
-        return TrainConfig(method=method, graph_seed=graph_seed, **whole)
+        return graph_run(method, graph_seed=graph_seed, **whole)
 
     def policy(self, method: str, graph_seed: int, **changes: Any) -> Train | Guard:
         """The task that makes the policy which a method of the tables evaluates."""

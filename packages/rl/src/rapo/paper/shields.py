@@ -8,11 +8,12 @@ from typing import Any
 
 import pandas as pd
 
-from rapo.agents.agent import Agent, agent_of, load_run
+from rapo.agents.agent import Agent
 from rapo.agents.checkpoint import save_checkpoint
-from rapo.agents.methods import METHODS, SHIELD_THRESHOLD
+from rapo.agents.methods import SHIELD_THRESHOLD
+from rapo.agents.resolve import EpisodeRun, open_episodes
+from rapo.agents.saved_run import agent_of, load_run
 from rapo.agents.shield import Shield
-from rapo.agents.train_config import TrainConfig
 from rapo.jobs.lock import locked
 from rapo.paper.evaluation import evaluate_checkpoint
 from rapo.rsd.runner import evaluate
@@ -61,7 +62,8 @@ def make_shield(
         raise UserError(f"a shield guards the policy of GE, got one of {content['method']}")
     if (out / "checkpoint.pt").exists():
         raise UserError(f"{out / 'checkpoint.pt'} exists; choose another --out")
-    shield: dict[str, Any] = {"reference": config.references()["sensitive_mass"]}
+    run = open_episodes(config)
+    shield: dict[str, Any] = {"reference": run.references()["sensitive_mass"]}
     if match is None:
         name = "Shield"
         shield["threshold"] = SHIELD_THRESHOLD if threshold is None else threshold
@@ -71,11 +73,11 @@ def make_shield(
         name = "Shield-UM"
         if threshold is not None:
             raise UserError(f"Shield-UM tunes its threshold, got --threshold {threshold}")
-        curve = _tune(content, config, match, shield, episodes, report)
+        curve = _tune(content, run, match, shield, episodes, report)
     with locked(out):
         if curve is not None:
             curve.to_csv(out / "tuning.csv", index=False, float_format="%.6g")
-        changed = {**content["config"], "method": METHODS[name].name}
+        changed = {**content["config"], "method": name, "threshold": shield["threshold"]}
         save_checkpoint(
             out / "checkpoint.pt",
             {**content, "method": name, "config": changed, "shield": shield},
@@ -85,7 +87,7 @@ def make_shield(
 
 def _tune(
     content: dict[str, Any],
-    config: TrainConfig,
+    run: EpisodeRun,
     match: Path | str,
     shield: dict[str, Any],
     episodes: int,
@@ -101,6 +103,7 @@ def _tune(
             f"GE was trained on graph {content['graph_hash']}, RAPO on {other['graph_hash']}; "
             "match policies of one graph"
         )
+    config = run.config
     if (theirs.setting, theirs.params) != (config.setting, config.params):
         raise UserError(
             "GE and RAPO were trained with other settings or field constants; their returns do "
@@ -111,7 +114,7 @@ def _tune(
 
     def returns(policy: Any) -> float:
         found = evaluate(
-            config.evaluation(), policy, episodes=episodes, seed=HELD_OUT, horizons=replay
+            run.evaluation(), policy, episodes=episodes, seed=HELD_OUT, horizons=replay
         )
         return float(found.frame["ReplayReturn"].mean())
 

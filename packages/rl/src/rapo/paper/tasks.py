@@ -8,7 +8,7 @@ may be packed into one.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -16,13 +16,15 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from rapo.agents.agent import load_agent
 from rapo.agents.methods import method_named
+from rapo.agents.resolve import EpisodeRun, open_episodes
+from rapo.agents.run_config import RunConfig
+from rapo.agents.saved_run import load_run, policy_of
 from rapo.agents.train import train
-from rapo.agents.train_config import TrainConfig
 from rapo.cascade.engine import Cascade
 from rapo.cascade.greedy_policy import GreedyPolicy
 from rapo.cascade.setting import ACTIONS
+from rapo.graphs.fit import Fit
 from rapo.paper.evaluation import shielded
 from rapo.paper.noisy_harm import NoisyReportsEnv
 from rapo.paper.piece_content import curves_of, episodes_of, shield_of, training_of
@@ -40,14 +42,14 @@ from rapo_core.version import VERSION
 class Train:
     """Train a method; leaves `work/<key>/checkpoint.pt`."""
 
-    config: TrainConfig
+    config: RunConfig
 
     @property
     def key(self) -> str:
         """Name of the run and of its folder."""
         c = self.config
         name = f"{c.method}-n{c.nodes}-g{c.graph_seed}-s{c.seed}"
-        return f"train-{name}-{digest(without_additions(c.given()))}"
+        return f"train-{name}-{digest(without_additions(named_values(c)))}"
 
     @property
     def needs(self) -> tuple[Task, ...]:
@@ -89,7 +91,7 @@ class Guard:
         return f"shield-n{c.nodes}-g{c.graph_seed}-{digest(spec)}"
 
     @property
-    def config(self) -> TrainConfig:
+    def config(self) -> RunConfig:
         """Of the policy inside."""
         return replace(self.ge.config, method="Shield-UM")
 
@@ -120,14 +122,14 @@ class Guard:
 class Constant:
     """Always the same action: a policy that nothing has to be run for."""
 
-    config: TrainConfig
+    config: RunConfig
     """Graph, setting, regions and field constants of what it stands beside."""
     action: int
 
     @property
     def key(self) -> str:
         """Name of the policy; numbers of a training have no part in it."""
-        c, whole = self.config, without_additions(self.config.given())
+        c, whole = self.config, without_additions(named_values(self.config))
         parts = ("nodes", "graph_seed", "graph", "regions", "setting", "params", "fit")
         spec = [self.action, {name: whole[name] for name in parts if name in whole}]
         return f"constant-{ACTIONS[self.action]}-n{c.nodes}-g{c.graph_seed}-{digest(spec)}"
@@ -137,7 +139,7 @@ class Constant:
 class Greedy:
     """The action that serves most under the present fields, see `GreedyPolicy`."""
 
-    config: TrainConfig
+    config: RunConfig
     """Graph, setting, regions and field constants of what it stands beside."""
 
     @property
@@ -208,8 +210,8 @@ class Evaluate:
     def run(self, root: Path, tell: Tell) -> None:
         """Evaluate and write the piece at once, or not at all."""
         start = perf_counter()
-        policy, config, folder = self._policy(root)
-        env = config.evaluation(self.method)
+        policy, run, folder = self._policy(root)
+        config, env = run.config, run.evaluation(self.method)
         changed = replace(env.engine.params, **dict(self.params))
         options: dict[str, Any] = dict(self.options)
         share = options.pop("misattribute", None)
@@ -224,7 +226,7 @@ class Evaluate:
             "key": self.key,
             "spec": self.spec,
             "version": VERSION,
-            "graph_hash": config.network.hash,
+            "graph_hash": run.graph_hash,
             "seconds": round(perf_counter() - start, 2),
             "training": None if folder is None else training_of(folder / "summary.json"),
             "shield": None if folder is None else shield_of(policy, folder),
@@ -233,18 +235,35 @@ class Evaluate:
         }
         write_piece(self.piece(root), content)
 
-    def _policy(self, root: Path) -> tuple[Any, TrainConfig, Path | None]:
+    def _policy(self, root: Path) -> tuple[Any, EpisodeRun, Path | None]:
         """The policy as the method wants it, its config and the folder of its training."""
         row = method_named(self.method)
         if isinstance(self.policy, Constant | Greedy):
             if row.shield is not None or self.threshold is not None:
                 raise UserError(f"no shield guards a constant action or greedy, got {self.spec}")
             if isinstance(self.policy, Constant):
-                return ConstantPolicy(self.policy.action), self.policy.config, None
-            return GreedyPolicy(), self.policy.config, None
+                return ConstantPolicy(self.policy.action), open_episodes(self.policy.config), None
+            return GreedyPolicy(), open_episodes(self.policy.config), None
         path = self.policy.checkpoint(root)
-        agent, config = load_agent(path)
-        return shielded(agent, row, config, self.threshold), config, path.parent
+        content, config = load_run(path)
+        run = open_episodes(config)
+        return shielded(policy_of(content), row, run, self.threshold), run, path.parent
+
+
+def named_values(config: RunConfig) -> dict[str, Any]:
+    """The values of a training as the names of earlier results have them."""
+    kwargs = config.env_kwargs
+    fit, regions = kwargs.get("fit"), kwargs.get("regions")
+    params = config.params if "params" in kwargs or kwargs.get("graph") is None else None
+    return {
+        "method": config.method, "nodes": kwargs.get("nodes", 250),
+        "graph_seed": kwargs.get("graph_seed", 0), "graph": kwargs.get("graph"),
+        "seed": config.seed, "steps": config.steps,
+        "regions": list(regions) if isinstance(regions, tuple) else regions,
+        "setting": config.setting.to_dict(),
+        "params": None if params is None else params.to_dict(),
+        "fit": fit.to_dict() if isinstance(fit, Fit) else fit, "ppo": asdict(config.ppo),
+    }  # fmt: skip
 
 
 def misattributed(engine: Cascade, share: float, seed: int) -> npt.NDArray[np.int32]:

@@ -109,30 +109,22 @@ class ScoredPolicy:
 
 def _checkpoint(path: str, domain: Entry) -> tuple[Any, str]:
     """The agent of a checkpoint, which tells its action probabilities: so ASD is defined."""
-    try:
-        from rapo.agents.agent import load_agent
-        from rapo.agents.checkpoint import load_checkpoint
-        from rapo.agents.env_agent import load_env_agent
-        from rapo.agents.platform_agent import load_platform_agent
-    except ImportError as error:
-        raise UserError(f"checkpoints need torch; pip install 'rapo-rl[torch]' ({error})") from None
-    config = load_checkpoint(path)["config"]
-    trained = str(config.get("env", "rapo/GraphDiffusion-v0"))
-    if trained.rpartition(":")[2] != domain.env:
-        raise UserError(f"it was trained on {trained}, and {domain.name} is {domain.env}")
-    if config.get("platform"):
-        own, its = load_platform_agent(path)
-        return own, its.observe
-    if "env" in config:
-        agent, made = load_env_agent(path)
-        return agent.agent, str(made.env_kwargs.get("observe", "x"))
-    policy, run = load_agent(path)
-    if run.trained.observe != "x":
+    from rapo.agents.env_agent import EnvAgent
+    from rapo.agents.resolve import open_episodes
+    from rapo.agents.saved_run import load_agent
+
+    policy, config = load_agent(path)
+    if config.env.rpartition(":")[2] != domain.env:
+        raise UserError(f"it was trained on {config.env}, and {domain.name} is {domain.env}")
+    if isinstance(policy, EnvAgent):
+        return policy.agent, str(config.env_kwargs.get("observe", "x"))
+    observe = open_episodes(config).observe
+    if observe == "xGH":
         raise UserError(
-            f"{run.method} saw the fields of its own graph, and the suite runs on several; rapo "
+            f"{config.method} saw the fields of its own graph, and the suite runs on several; rapo "
             "rsd scores it there"
         )
-    return policy, "x"
+    return policy, observe
 
 
 def _observed(model: Any, env: EpisodesVectorEnv) -> str:

@@ -68,12 +68,12 @@ def checkpoint(tmp_path_factory):
     """A RAPO of one rollout on the graph of the page."""
     pytest.importorskip("torch", reason="checkpoints need torch")
     from rapo.agents.config import PPOConfig
+    from rapo.agents.run_config import graph_run
     from rapo.agents.train import train
-    from rapo.agents.train_config import TrainConfig
 
     tiny = PPOConfig(envs=4, rollout=256, minibatch=64, epochs=1, hidden=16)
     out = tmp_path_factory.mktemp("run")
-    train(TrainConfig(method="RAPO", nodes=NODES, graph_seed=1, steps=256, ppo=tiny), out)
+    train(graph_run(method="RAPO", nodes=NODES, graph_seed=1, steps=256, ppo=tiny), out)
     return out / "checkpoint.pt"
 
 

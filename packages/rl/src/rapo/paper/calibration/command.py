@@ -17,7 +17,6 @@ from rapo.paper.calibration.search import distinct, screening, second_look
 from rapo.paper.calibration.space import SETTING_FILE, setting_text
 from rapo.paper.calibration.trained import training
 from rapo.paper.paper import METRICS, TABLE1
-from rapo.paper.train_words import parse_count
 from rapo_core.checks import UserError, whole_number
 
 
@@ -57,7 +56,7 @@ def calibrate(
     return winner
 
 
-def calibrate_from_words(out: Path, *, steps: str, write: bool, **numbers: Any) -> None:
+def calibrate_from_words(out: Path, *, steps: int, write: bool, **numbers: Any) -> None:
     """`rapo calibrate`: see its help for the arguments."""
     for name in ("points", "rounds", "around", "finalists"):
         whole_number(f"--{name}", numbers[name], 1)
@@ -74,7 +73,7 @@ def calibrate_from_words(out: Path, *, steps: str, write: bool, **numbers: Any) 
             status.update(words)
             console.print(words, highlight=False)
 
-        chosen = calibrate(out, steps=parse_count("--steps", steps), tell=tell, **numbers)
+        chosen = calibrate(out, steps=steps, tell=tell, **numbers)
     setting = Setting.from_dict(chosen["setting"])
     table = Table("method", *METRICS, "OddsRatio", "R_c", box=box.SIMPLE_HEAD)
     for method, row in chosen["found"].items():

@@ -14,8 +14,9 @@ import pandas as pd
 
 from rapo.agents.config import PPOConfig
 from rapo.agents.methods import METHODS
+from rapo.agents.resolve import open_episodes
+from rapo.agents.run_config import graph_run
 from rapo.agents.train import train
-from rapo.agents.train_config import TrainConfig
 from rapo.cascade.setting import ACTIONS, EXPOSURE, REPLAY, Setting
 from rapo.paper.calibration.log import Log
 from rapo.paper.calibration.targets import REQUIREMENTS, TARGETS, Target
@@ -113,8 +114,8 @@ def _trained(
     RAPO's policy is also evaluated as off@rep and with slowly decaying scars, and the constant
     actions stand beside it under its kernel.
     """
-    config = TrainConfig(
-        method=method,
+    config = graph_run(
+        method,
         graph_seed=graph_seed,
         seed=seed,
         steps=steps,
@@ -130,8 +131,9 @@ def _trained(
             result = evaluate_checkpoint(path, episodes=EPISODES, seed=0, method=name)
             found[name] = _numbers(result)
     if method == "RAPO":
+        run = open_episodes(config)
         for action, name in enumerate(ACTIONS):
-            env = config.evaluation()
+            env = run.evaluation()
             found[name] = _numbers(evaluate(env, ConstantPolicy(action), episodes=EPISODES, seed=0))
     return {"method": method, "found": found, "budgets": summary["budgets"]}
 

@@ -87,19 +87,16 @@ class Subject:
     def _trained(self) -> tuple[EpisodesVectorEnv, Any]:
         """A checkpoint on the graph that it was trained on."""
         assert self.policy is not None
-        try:
-            from rapo.agents.agent import policy_of
-            from rapo.paper.evaluation import run_of_graph
-        except ImportError as error:
-            raise UserError(f"this needs torch; pip install 'rapo-rl[torch]' ({error})") from None
-        words = {"nodes": self.nodes, "graph_seed": self.graph_seed}
-        content, config = run_of_graph(
+        from rapo.agents.saved_run import policy_of
+        from rapo.paper.evaluation import run_of_graph
+
+        names = {"nodes": self.nodes, "graph_seed": self.graph_seed}
+        content, run = run_of_graph(
             self.policy,
             None if self.graph is None else read_graph(self.graph).hash,
-            {name: value for name, value in words.items() if value is not None},
+            {name: value for name, value in names.items() if value is not None},
         )
-        env = config.environment(1, deformation="full")
-        return env, policy_of(content)
+        return run.environment(1, deformation="full"), policy_of(content)
 
     def _constant(self, domain: Entry, env: EpisodesVectorEnv) -> ConstantPolicy:
         space: Any = env.single_action_space

@@ -59,8 +59,8 @@ def _loaded(path: str, changed: int) -> Any:
 @lru_cache(maxsize=4)
 def _read(path: str, changed: int) -> tuple[dict[str, Any], Any]:
     """A checkpoint's content, and its policy."""
-    from rapo.agents.agent import policy_of
     from rapo.agents.checkpoint import load_checkpoint
+    from rapo.agents.saved_run import policy_of
 
     content = load_checkpoint(path)
     return content, policy_of(content)
@@ -82,21 +82,20 @@ def _checkpoint(source: Source, side: Side) -> Found:
         raise ControlError(
             "policy", f"this needs torch; pip install 'rapo-rl[torch]' ({error})"
         ) from None
-    config = content["config"]
-    on = config.get("env") or f"graph {content.get('graph_hash')}"
+    env, graph_hash = content["config"]["env"], content["graph_hash"]
+    on = f"graph {graph_hash}" if graph_hash else env
     if isinstance(source, GraphSource):
-        here, fits = source.graph.hash, content.get("graph_hash") == source.graph.hash
-        loader, code = "load_agent", "policy, _ = rapo.agents.load_agent({!r})"
+        here, fits = source.graph.hash, graph_hash == source.graph.hash
     else:
-        here, fits = source.place.kind, on == source.place.kind and bool(config.get("platform"))
-        loader, code = "load_platform_agent", "policy, _ = rapo.agents.load_platform_agent({!r})"
+        here, fits = source.place.kind, env == source.place.kind
+    code = "policy, _ = rapo.agents.load_agent({!r})"
     if not fits or not hasattr(policy, "act"):
         raise ControlError(
             "policy", f"{path} was trained on {on}, this is {here}; open what it was trained on"
         )
     bare = getattr(policy, "policy", policy)
     observe = _shown(source, side, int(bare.model.inputs), path)
-    return Found(policy, observe, None, (f"# {loader} also gives its config", code.format(path)))
+    return Found(policy, observe, None, ("# load_agent also gives its config", code.format(path)))
 
 
 def _model(source: Source, side: Side) -> Found:

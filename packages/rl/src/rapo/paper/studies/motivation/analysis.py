@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from rapo.agents.run_config import open_graph
 from rapo.cascade.setting import AGGRESSIVE, DECAY, EXPOSURE, REPLAY
 from rapo.paper.studies.motivation.figures import course_figure, curves
 from rapo.paper.studies.motivation.plan import CARRIED, EPISODES, FREE, KERNELS, RESET, Runs
@@ -30,7 +31,7 @@ def analyse(store: Store) -> Section:
         for name, chosen in ((FREE, UNTHROTTLED), (RESET, controller), (CARRIED, controller)):
             carried = name == CARRIED
             runs[f"{kernel}, {name}"] = run_throttled(
-                config.network, chosen, carried=carried, **options
+                open_graph(config.env_kwargs), chosen, carried=carried, **options
             )
     summary = table(runs, controller)
     forgot = float(summary.set_index("run")["forgotten"][f"P0, {CARRIED}"])

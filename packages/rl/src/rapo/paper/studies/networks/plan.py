@@ -9,11 +9,12 @@ from pathlib import Path
 from time import perf_counter, process_time
 from typing import Any
 
-from rapo.agents.agent import load_agent
 from rapo.agents.config import PPOConfig
 from rapo.agents.methods import METHODS
+from rapo.agents.resolve import EpisodeRun, open_episodes
+from rapo.agents.run_config import graph_run
+from rapo.agents.saved_run import load_agent
 from rapo.agents.train import train
-from rapo.agents.train_config import TrainConfig
 from rapo.cascade.graph import Graph
 from rapo.cascade.setting import AGGRESSIVE, Setting
 from rapo.envs.vector import GraphDiffusionVectorEnv
@@ -82,15 +83,19 @@ class Measure(Alone):
             work.mkdir(parents=True, exist_ok=True)
             graph.save(saved)
         start = perf_counter()
-        config = TrainConfig(
-            method="RAPO", graph=str(saved), steps=self.size.steps, ppo=self.size.ppo, fit=True
+        config = graph_run(
+            "RAPO", graph=str(saved), steps=self.size.steps, ppo=self.size.ppo, fit=True
         )
         total = config.updates * config.ppo.rollout
         train(config, work / "RAPO", resume=True, report=lambda s, _: tell(0.9 * s / total))
-        trained, _ = load_agent(work / "RAPO" / "checkpoint.pt")
+        trained, config = load_agent(work / "RAPO" / "checkpoint.pt")
         training = perf_counter() - start
         policies = {"aggressive": ConstantPolicy(AGGRESSIVE), "RAPO": trained}
-        rows = [row for name in policies for row in self._rows(config, name, policies[name])]
+        rows = [
+            row
+            for name in policies
+            for row in self._rows(open_episodes(config), name, policies[name])
+        ]
         rows += self._unfitted(graph)
         content = {
             "key": self.key, "version": VERSION, "network": self.network.name,
@@ -104,9 +109,9 @@ class Measure(Alone):
         }  # fmt: skip
         write_rows(self.piece(root), content)
 
-    def _rows(self, config: TrainConfig, name: str, policy: Any) -> Iterator[dict[str, Any]]:
+    def _rows(self, run: EpisodeRun, name: str, policy: Any) -> Iterator[dict[str, Any]]:
         for kernel, options in KERNELS.items():
-            env = config.environment(1, **options)
+            env = run.environment(1, **options)
             result = evaluate(
                 env, policy, self.size.episodes, against_P0=True, selectivity=kernel == "full"
             )

@@ -8,12 +8,13 @@ import pytest
 import torch
 from gymnasium.vector import SyncVectorEnv
 
-from rapo.agents import PPO, PPOConfig, load_agent, load_env_agent
+from rapo.agents import PPO, PPOConfig, load_agent
 from rapo.agents.agent import Agent
 from rapo.agents.checkpoint import load_checkpoint
 from rapo.agents.env_agent import play
-from rapo.agents.env_config import EnvConfig
 from rapo.agents.ppo import TRAINING_SEEDS
+from rapo.agents.resolve import resolve
+from rapo.agents.run_config import RunConfig
 from rapo.agents.train import train
 
 TINY = PPOConfig.for_gymnasium(envs=2, rollout=64, minibatch=32, epochs=2, hidden=8)
@@ -27,32 +28,34 @@ def pays_twice(observation, action, info):
 def made(method="SS", **changes):
     costs = {} if method == "GE" else {"cost": "info:toll", "budget": 3.0}
     costs |= {"delay": 5} if method == "DR" else {}
-    return EnvConfig(
+    return RunConfig(
         **{"method": method, "env": ENV, "ppo": TINY, "steps": 6 * 64, **costs, **changes}
     )
 
 
 @pytest.mark.parametrize("config", [made(), made("GE"), made("DR", seed=3), made(cost=pays_twice)])
 def test_a_config_survives_json(config):
-    again = EnvConfig.from_dict(json.loads(json.dumps(config.to_dict())))
+    again = RunConfig.from_dict(json.loads(json.dumps(config.to_dict())))
     assert again.to_dict() == config.to_dict()
-    assert again.label == config.label
+    assert again.cost_label == config.cost_label
     if not callable(config.cost):
         assert again == config
 
 
 def test_the_cost_is_named_after_its_key_or_function():
-    assert made().label == "toll"
-    assert made(cost=pays_twice).label == "pays_twice"
-    assert made(cost="my.platform:harm").label == "harm"
+    assert made().cost_label == "toll"
+    assert made(cost=pays_twice).cost_label == "pays_twice"
+    assert made(cost="my.platform:harm").cost_label == "harm"
 
 
 def test_delayed_costs_are_carried_back_over_their_delay():
-    plain, short, long = made(), made("DR", delay=5), made("DR", delay=40)
+    def decay(config):
+        return resolve(config).constraints()[0].decay
+
     own = TINY.cost_gamma * TINY.gae_lambda
-    assert plain.constraint().decay == short.constraint().decay == own
-    assert long.constraint().decay == 1 - 1 / 40
-    assert made("DR", delay=10**6).constraint().decay == TINY.cost_gamma
+    assert decay(made()) == decay(made("DR", delay=5)) == own
+    assert decay(made("DR", delay=40)) == 1 - 1 / 40
+    assert decay(made("DR", delay=10**6)) == TINY.cost_gamma
 
 
 @pytest.mark.parametrize(
@@ -73,7 +76,7 @@ def test_delayed_costs_are_carried_back_over_their_delay():
 )
 def test_what_makes_no_run_is_named(changes, named):
     with pytest.raises(ValueError, match=named):
-        EnvConfig(**{"method": "SS", "env": ENV, "cost": "info:toll", "budget": 3.0, **changes})
+        RunConfig(**{"method": "SS", "env": ENV, "cost": "info:toll", "budget": 3.0, **changes})
 
 
 def test_a_run_leaves_its_files_and_a_verdict(tmp_path):
@@ -126,7 +129,7 @@ def test_episodes_after_a_resume_were_met_in_no_training():
     envs, begun = TINY.envs, []
     for seed in (0, 1, 2):
         for updates in (0, 1, 2):
-            learner = made(seed=seed).learner()
+            learner = resolve(made(seed=seed)).learner()
             reset = learner.env.reset
 
             def watched(*, seed, reset=reset):
@@ -142,10 +145,10 @@ def test_episodes_after_a_resume_were_met_in_no_training():
 
 
 def test_new_episodes_begin_at_their_first_step(tmp_path):
-    learner = made(ppo=PPOConfig.for_gymnasium(rollout=64 + 5)).learner()
+    learner = resolve(made(ppo=PPOConfig.for_gymnasium(rollout=64 + 5))).learner()
     learner.iterate()
     assert learner.x[0].argmax() == 9
-    state, again = learner.save(), made(ppo=learner.config).learner()
+    state, again = learner.save(), resolve(made(ppo=learner.config)).learner()
     again.load(state)
     assert again.x[0].argmax() == 0 and again.updates == 1
     assert again.env.meters[0].env.unwrapped.rung == 0
@@ -162,9 +165,9 @@ def test_another_config_is_refused(tmp_path):
 def test_a_run_loads_as_a_policy_for_the_environments_own_observations(tmp_path):
     config = made(env="foreign_envs:test/Odd-v0", cost="info:spent", seed=2)
     train(config, tmp_path)
-    agent, again = load_env_agent(tmp_path / "checkpoint.pt")
+    agent, again = load_agent(tmp_path / "checkpoint.pt")
     assert again == config
-    learner = config.learner()
+    learner = resolve(config).learner()
     learner.load(load_checkpoint(tmp_path / "checkpoint.pt")["learner"])
     seen = {"a": np.array([0.25, 0.25], np.float32), "b": 1}
     law = Agent(learner.model, learner.normaliser).law(np.array([[0.25, 0.25, 0, 1, 0]]))[0]
@@ -177,18 +180,10 @@ def test_a_run_loads_as_a_policy_for_the_environments_own_observations(tmp_path)
     assert agent.predict([seen, seen])[0].shape == (2,)
 
 
-def test_a_foreign_policy_is_not_taken_for_one_of_ours_nor_ours_for_foreign(tmp_path, trained_ss):
-    train(made(steps=64), tmp_path)
-    with pytest.raises(ValueError, match="load_env_agent"):
-        load_agent(tmp_path / "checkpoint.pt")
-    with pytest.raises(ValueError, match="load_agent"):
-        load_env_agent(trained_ss / "checkpoint.pt")
-
-
 def test_whole_episodes_are_played_with_any_cost(tmp_path):
     config = made("GE")
     train(config, tmp_path)
-    agent, _ = load_env_agent(tmp_path / "checkpoint.pt")
+    agent, _ = load_agent(tmp_path / "checkpoint.pt")
     found = play(agent, config, cost="info:toll", episodes=5, greedy=True)
     assert found.shape == (5, 3) and (found[:, 2] == 10).all() and np.ptp(found[:, 0]) == 0
     seen = [agent.act(rung, greedy=True) for rung in range(10)]
@@ -212,7 +207,7 @@ def test_no_episode_that_is_played_was_met_in_training(tmp_path, monkeypatch):
     monkeypatch.setattr(SyncVectorEnv, "reset", watched)
     config = made("GE")
     train(config, tmp_path)
-    agent, _ = load_env_agent(tmp_path / "checkpoint.pt")
+    agent, _ = load_agent(tmp_path / "checkpoint.pt")
     trained = {s for seeds in seen if seeds for s in seeds}
     seen.clear()
     play(agent, config, episodes=6)

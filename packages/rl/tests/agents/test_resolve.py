@@ -5,9 +5,12 @@ import pytest
 import torch
 
 from rapo import FieldParams
-from rapo.agents import PlatformConfig, PPOConfig, load_agent, load_env_agent, load_platform_agent
+from rapo.agents import PPOConfig, RunConfig, load_agent
 from rapo.agents.methods import METHODS
-from rapo.agents.platform_config import EACH, SEED, TRAINED, is_platform
+from rapo.agents.resolve import EPISODES_PER_ACTION as EACH
+from rapo.agents.resolve import REFERENCE_SEED as SEED
+from rapo.agents.resolve import resolve
+from rapo.agents.run_config import is_platform
 from rapo.agents.train import train
 from rapo.envs.field_summary import SUMMARY, field_summary
 from rapo.envs.vector import GraphDiffusionVectorEnv
@@ -23,7 +26,7 @@ def config(method="RAPO", **changes):
     given = {
         "env": "rapo/Routing-v0", "env_kwargs": KWARGS, "steps": 1024, "ppo": SMALL, "seed": 3,
     }  # fmt: skip
-    return PlatformConfig(method=method, **{**given, **changes})
+    return RunConfig(method=method, **{**given, **changes})
 
 
 @pytest.fixture(scope="module")
@@ -37,9 +40,9 @@ def trained(tmp_path_factory):
 
 def test_every_method_is_trained_and_its_policy_scored_on_other_seeds(trained):
     for method in ("GE", "DR", "PM-ST", "RAPO"):
-        agent, its = load_platform_agent(trained / method / "checkpoint.pt")
+        agent, its = load_agent(trained / method / "checkpoint.pt")
         assert its == config(method)
-        other = its.environment(1, seed=7)  # another network, with another number of links
+        other = resolve(its).environment(1, seed=7)  # another network, with another number of links
         found = evaluate(other, agent, 2, horizons=(60, 10, 60))
         assert np.isfinite(found.frame["ReplayReturn"]).all()
         sees = METHODS[method].observe != "x"
@@ -71,11 +74,11 @@ def test_costs_are_in_units_of_the_best_constant_under_P0():
             sums += [values[mine].mean() / 200 for values in told]
         totals.append(sums)
     _, trace, scar = max(totals, key=lambda sums: sums[0])
-    assert made.references() == pytest.approx({"cost_G": trace, "cost_H": scar})
-    found = {c.name: c for c in made.constraints()}
+    assert resolve(made).references() == pytest.approx({"cost_G": trace, "cost_H": scar})
+    found = {c.name: c for c in resolve(made).constraints()}
     assert found["trace"].lag == 52 and found["trace"].carry == pytest.approx(0.9)
     assert {c.budget for c in found.values()} == {0.9}
-    assert not config("GE").constraints()
+    assert not resolve(config("GE")).constraints()
 
 
 def test_the_summary_says_what_the_fields_are():
@@ -137,12 +140,4 @@ def test_what_cannot_be_trained_is_refused(changes, named):
 
 def test_a_wrong_option_of_the_platform_is_told():
     with pytest.raises(ValueError, match="roads"):
-        config(env_kwargs={"roads": 3}).environment(1)
-
-
-def test_other_loaders_say_whose_checkpoint_it_is(trained):
-    path = trained / "RAPO" / "checkpoint.pt"
-    for load in (load_agent, load_env_agent):
-        with pytest.raises(ValueError, match="load_platform_agent"):
-            load(path)
-    assert "RAPO" in TRAINED and "Shield" not in TRAINED
+        resolve(config(env_kwargs={"roads": 3})).environment(1)
