@@ -22,7 +22,7 @@ from schemathesis.engine import events, from_schema
 from rapo_gate import Gate, HarmReport
 from rapo_gate.service.app import make_app
 from rapo_gate.service.auth import Keys, new_keys
-from rapo_gate.service.strict import LOGGER
+from rapo_gate.service.guard import LOGGER
 
 _NEGATIVE = ["400", "401", "403", "404", "405", "406", "409", "413", "415", "422", "428", "429"]
 """Answers to what the document forbids; 413, for too many items, is not among the defaults."""

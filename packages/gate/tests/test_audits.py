@@ -11,13 +11,12 @@ from typing import Any
 import pytest
 from fastapi.testclient import TestClient
 
-from rapo_gate import Gate
+from rapo_gate import Gate, audit
 from rapo_gate.actions import Allow, Rollback
-from rapo_gate.service import questions
 from rapo_gate.service.app import make_app
+from rapo_gate.service.audits import AuditProcess, Audits, of_state, region_at, top_regions
 from rapo_gate.service.auth import Keys
 from rapo_gate.service.lists import Wanted, action_log, regions
-from rapo_gate.service.questions import AuditProcess, Audits
 
 
 @pytest.fixture
@@ -29,17 +28,17 @@ def beside(service: Any) -> Iterator[AuditProcess]:
 
 
 def test_it_answers_as_the_gate_itself_would(service: Any, beside: AuditProcess) -> None:
-    assert beside.child.process is None  # nobody asked
+    assert beside.worker.process is None  # nobody asked
     here = Audits(service.gate)
     for question, args in (
-        (Gate.chain, ("diets",)), (questions.top, (10,)), (Gate.bias, ()),
-        (Gate.queue, ()), (Gate.reporters, ()), (questions.overview, ()),
+        (Gate.chain, ("diets",)), (of_state, (top_regions, 10)), (Gate.bias, ()),
+        (Gate.queue, ()), (Gate.reporters, ()), (of_state, (audit.overview,)),
         (regions, (Wanted(sort="H"),)), (action_log, ()),
         (Gate.act, (Rollback(source="s0", dry_run=True),)),
     ):  # fmt: skip
         assert beside.ask_waiting(question, *args) == here.ask_waiting(question, *args), question
     with pytest.raises(LookupError, match="not known"):
-        beside.ask_waiting(questions.region, "nowhere")
+        beside.ask_waiting(of_state, region_at, "nowhere")
     with pytest.raises(ValueError, match="nothing was reported"):
         beside.ask_waiting(Gate.act, Rollback(source="nobody", dry_run=True))
     assert service.mark()[0] == service.gate.store.last()
@@ -47,30 +46,30 @@ def test_it_answers_as_the_gate_itself_would(service: Any, beside: AuditProcess)
 
 
 def test_what_was_done_is_in_the_next_answer(service: Any, beside: AuditProcess) -> None:
-    assert beside.ask_waiting(questions.region, "diets")["psi"] < 1
+    assert beside.ask_waiting(of_state, region_at, "diets")["psi"] < 1
     for remove in (False, True) * 3:
         service.gate.act(Allow("diets", remove=remove, reason="r"))
-        assert (beside.ask_waiting(questions.region, "diets")["psi"] < 1) == remove
+        assert (beside.ask_waiting(of_state, region_at, "diets")["psi"] < 1) == remove
 
 
 def test_a_process_that_dies_is_started_again(service: Any, beside: AuditProcess) -> None:
     beside.ask_waiting(Gate.bias)
-    first = beside.child.process
+    first = beside.worker.process
     assert first is not None
     first.kill()
     first.wait()
-    assert beside.ask_waiting(questions.region, "diets")["region"] == "diets"
-    second = beside.child.process
+    assert beside.ask_waiting(of_state, region_at, "diets")["region"] == "diets"
+    second = beside.worker.process
     assert second is not None and second.pid != first.pid
     beside.close()
-    assert second.wait(60) != 0 and beside.child.process is None
+    assert second.wait(60) != 0 and beside.worker.process is None
 
 
 def test_questions_hold_up_neither_decisions_nor_reports_nor_each_other_for_ever(
     service: Any, beside: AuditProcess
 ) -> None:
     beside.ask_waiting(Gate.bias)
-    process = beside.child.process
+    process = beside.worker.process
     assert process is not None
     app = make_app(service.gate, Keys.of(service.keys), audits=beside, pages=False)
     key = {"Authorization": f"Bearer {service.keys['admin']}"}
@@ -95,22 +94,22 @@ def test_questions_hold_up_neither_decisions_nor_reports_nor_each_other_for_ever
             os.kill(process.pid, signal.SIGCONT)
         beside.seconds = 900
         found = client.get("/v1/regions/diets", headers=key).json()
-        assert found["psi"] == 1 and beside.child.process is process
+        assert found["psi"] == 1 and beside.worker.process is process
 
 
 def test_who_waits_for_a_turn_waits_no_longer_than_it_said(beside: AuditProcess) -> None:
     beside.ask_waiting(Gate.bias)
-    process = beside.child.process
+    process = beside.worker.process
     assert process is not None
     os.kill(process.pid, signal.SIGSTOP)
     found: list[Any] = []
     asking = threading.Thread(target=lambda: found.append(beside.ask_waiting(Gate.queue)))
     asking.start()
     try:
-        while beside.child._turn.acquire(blocking=False):  # until the other has its turn
-            beside.child._turn.release()
+        while beside.worker._asking.acquire(blocking=False):  # until the other has its turn
+            beside.worker._asking.release()
         with pytest.raises(TimeoutError):
-            beside.child.ask(Gate.bias, (), 0, 0.1)
+            beside.worker.ask(Gate.bias, (), 0, 0.1)
     finally:
         os.kill(process.pid, signal.SIGCONT)
     asking.join(60)
@@ -131,7 +130,7 @@ def test_verification_folds_in_a_process_of_its_own(
 
 def test_closing_does_not_wait_for_an_answer(service: Any, beside: AuditProcess) -> None:
     beside.ask_waiting(Gate.bias)
-    process = beside.child.process
+    process = beside.worker.process
     assert process is not None
     os.kill(process.pid, signal.SIGSTOP)
     failed: list[Exception] = []

@@ -18,8 +18,8 @@ from waiting import until
 
 from rapo_gate.service.app import log_to, make_app
 from rapo_gate.service.auth import Keys
+from rapo_gate.service.guard import LOGGER
 from rapo_gate.service.serve import Connections, configured
-from rapo_gate.service.strict import LOGGER
 
 HALF = b"POST /v1/reports HTTP/1.1\r\nHost: gate\r\nX-Half: "
 HEAD_SECONDS = 2.0

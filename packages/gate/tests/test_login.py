@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from rapo_gate.service.auth import SESSION_SECONDS, WRONG_KEYS, Attempts, Sessions
+from rapo_gate.service.auth import SESSION_SECONDS, WRONG_KEYS, FailedLogins, Sessions
 
 REVIEWER = runpy.run_path(str(Path(__file__).with_name("reviewer.py")))
 PAGES = REVIEWER["PAGES"]
@@ -81,7 +81,7 @@ def test_wrong_keys_are_refused_and_a_right_one_gets_in_all_the_same(gate):
 
 def test_attempts_are_forgotten_after_a_while():
     now = [0.0]
-    attempts = Attempts(lambda: now[0])
+    attempts = FailedLogins(lambda: now[0])
     for _ in range(WRONG_KEYS):
         attempts.failed("a")
     assert attempts.wait("a") > 0 and attempts.wait("b") == 0

@@ -14,7 +14,7 @@ import pytest
 
 from rapo_gate import GateConfig, StoreError, audit
 from rapo_gate.format import FIELD_WORDS, SETTING_WORDS, region_query
-from rapo_gate.service.site import HEADERS
+from rapo_gate.service.app import HEADERS
 
 REVIEWER = runpy.run_path(str(Path(__file__).with_name("reviewer.py")))
 PAGES = REVIEWER["PAGES"]

@@ -13,7 +13,7 @@ from fastapi.testclient import TestClient
 from rapo_gate import StoreError
 from rapo_gate.service.app import log_to, make_app
 from rapo_gate.service.auth import Keys
-from rapo_gate.service.strict import LOGGER
+from rapo_gate.service.guard import LOGGER
 
 _SCOPED = [
     ("POST", "/v1/decisions", "gate"), ("POST", "/v1/exposures", "gate"),

@@ -18,13 +18,16 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from rapo_core.checks import UserError
+from rapo_gate import audit
 from rapo_gate.audit import Effect
 from rapo_gate.declare import ACTIONS, Action, checked_reason
 from rapo_gate.events import plain_event
 from rapo_gate.gate import Gate
 from rapo_gate.intake import HarmReport, ReportResult, refused
-from rapo_gate.service import models, questions
+from rapo_gate.service import models
+from rapo_gate.service.audits import Audits, chain_at, of_state, region_at, top_regions
 from rapo_gate.service.auth import Caller, Keys
+from rapo_gate.service.guard import LARGEST_BODY, RefusedError, key_route
 from rapo_gate.service.models import (
     MOST_ITEMS,
     DecisionRequest,
@@ -34,8 +37,6 @@ from rapo_gate.service.models import (
     Whole,
     body_of,
 )
-from rapo_gate.service.questions import Audits
-from rapo_gate.service.strict import LARGEST_BODY, RefusedError, key_route
 
 if TYPE_CHECKING:
     from rapo_gate.service.app import Metrics
@@ -235,7 +236,7 @@ def _add_questions(router: APIRouter, audits: Audits) -> None:
         **_needs("review", models.RegionsAnswer, 422),
     )
     async def regions(top: Top = 50) -> Response:
-        return as_json(await audits.ask(questions.top, top))
+        return as_json(await audits.ask(of_state, top_regions, top))
 
     @router.get(
         "/v1/regions/{region:path}/chain",
@@ -243,7 +244,7 @@ def _add_questions(router: APIRouter, audits: Audits) -> None:
         **_needs("review", models.ChainAnswer, 404, 422),
     )
     async def chain(region: str, limit: Limit = 50) -> Response:
-        return as_json(await audits.ask(questions.chain_by_word, region, limit))
+        return as_json(await audits.ask(chain_at, region, limit))
 
     @router.get(
         "/v1/regions/{region:path}",
@@ -251,7 +252,7 @@ def _add_questions(router: APIRouter, audits: Audits) -> None:
         **_needs("review", models.RegionAnswer, 404, 422),
     )
     async def region(region: str) -> Response:
-        return as_json(await audits.ask(questions.region, region))
+        return as_json(await audits.ask(of_state, region_at, region))
 
     @router.get(
         "/v1/decisions/{decision_id}",
@@ -261,19 +262,24 @@ def _add_questions(router: APIRouter, audits: Audits) -> None:
     async def explain(decision_id: str) -> Response:
         return as_json(await audits.ask(Gate.explain, decision_id))
 
-    def ask(name: str, question: Callable[..., Any], summary: str, answer: Any) -> None:
+    def ask(name: str, summary: str, answer: Any, question: Callable[..., Any], *args: Any) -> None:
+        """Add a route without parameters. A list is answered under the name in its model."""
+
         async def handle() -> Response:
-            found = await audits.ask(question)
-            return as_json(found)
+            value = await audits.ask(question, *args)
+            return as_json(
+                {next(iter(answer.model_fields)): value} if isinstance(value, list) else value
+            )
 
-        about = _needs("review", answer, 422)
-        router.get(f"/v1/{name}", name=name, summary=summary, **about)(handle)
+        router.get(f"/v1/{name}", name=name, summary=summary, **_needs("review", answer, 422))(
+            handle
+        )
 
-    ask("queue", questions.queue, "Reports that wait", models.QueueAnswer)
-    ask("reporters", questions.reporters, "Who reported", models.ReportersAnswer)
-    ask("bias", Gate.bias, "Rates by group and topic", models.BiasAnswer)
-    ask("outcomes", questions.outcomes, "What came of it", models.OutcomesAnswer)
-    ask("overview", questions.overview, "The gate at a glance", models.OverviewAnswer)
+    ask("queue", "Reports that wait", models.QueueAnswer, Gate.queue)
+    ask("reporters", "Who reported", models.ReportersAnswer, Gate.reporters)
+    ask("bias", "Rates by group and topic", models.BiasAnswer, Gate.bias)
+    ask("outcomes", "What came back", models.OutcomesAnswer, of_state, audit.outcomes)
+    ask("overview", "The gate at a glance", models.OverviewAnswer, of_state, audit.overview)
 
 
 def _add_operations(

@@ -30,10 +30,10 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from rapo_core.version import VERSION
 from rapo_gate.gate import Gate
 from rapo_gate.service.api import as_json, make_api
+from rapo_gate.service.audits import Audits
 from rapo_gate.service.auth import Keys
+from rapo_gate.service.guard import CALLER, LOGGER, ROUTE, RefusedError, refusal_of
 from rapo_gate.service.pages import make_pages
-from rapo_gate.service.questions import Audits
-from rapo_gate.service.strict import CALLER, LOGGER, ROUTE, RefusedError, refusal_of
 from rapo_gate.state import State
 
 
@@ -90,19 +90,20 @@ async def _failed(request: Request, error: Exception) -> Response:
 
 
 _SAFE_ID = re.compile(rb"[A-Za-z0-9._:-]{1,100}\Z")
-_ALWAYS = (
-    (b"x-content-type-options", b"nosniff"),
-    (b"x-frame-options", b"DENY"),
-    (b"referrer-policy", b"no-referrer"),
-    (b"cross-origin-resource-policy", b"same-origin"),
-    (b"cache-control", b"no-store"),
-)
-_POLICY = b"content-security-policy"
-_API_POLICY = b"default-src 'none'; frame-ancestors 'none'"
-_PAGE_POLICY = (
-    b"default-src 'self'; object-src 'none'; base-uri 'none'; form-action 'self'; "
-    b"frame-ancestors 'none'"
-)
+HEADERS = {
+    "content-security-policy": (
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
+        "connect-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
+    ),
+    "x-content-type-options": "nosniff",
+    "x-frame-options": "DENY",
+    "referrer-policy": "no-referrer",
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+    "cache-control": "no-store",
+}
+"""Headers of every answer that does not set them itself. They forbid what no page of ours needs."""
+_HEADERS = [(name.encode(), value.encode()) for name, value in HEADERS.items()]
 
 
 _FAULT = Response(
@@ -130,11 +131,8 @@ class Frame:
             if message["type"] == "http.response.start":
                 status = message["status"]
                 headers = list(message.get("headers", ()))
-                there = {name.lower() for name, _ in headers}
-                headers += [pair for pair in _ALWAYS if pair[0] not in there]
-                if _POLICY not in there:
-                    html = any(n.lower() == b"content-type" and b"html" in v for n, v in headers)
-                    headers.append((_POLICY, _PAGE_POLICY if html else _API_POLICY))
+                own = {name.lower() for name, _ in headers}
+                headers += [pair for pair in _HEADERS if pair[0] not in own]
                 headers.append((b"x-request-id", request_id))
                 message = {**message, "headers": headers}
             await send(message)

@@ -262,7 +262,7 @@ class Sessions:
             self._sessions.pop(session_id, None)
 
 
-class Attempts:
+class FailedLogins:
     """Wrong keys by address: who sends many is told to wait.
 
     Keys are too long to guess, so this only keeps the noise of trying down. It never holds a right

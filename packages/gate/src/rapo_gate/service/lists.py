@@ -203,7 +203,7 @@ class Links:
         return "ascending" if self.asked.rising else "descending"
 
 
-# --- what is found; questions that another process may answer (see `questions`)
+# --- what is found; questions that another process may answer (see `audits`)
 
 
 def _narrowed(table: Table, items: Sequence[Values], asked: Wanted) -> list[Values]:

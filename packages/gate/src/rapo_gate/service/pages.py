@@ -11,6 +11,7 @@ from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import Response
 
+from rapo_gate import audit
 from rapo_gate.audit import Effect
 from rapo_gate.config import Clock
 from rapo_gate.declare import ACTIONS, Action, checked_reason
@@ -24,11 +25,11 @@ from rapo_gate.format import (
     region_query,
 )
 from rapo_gate.gate import Gate
-from rapo_gate.service import charts, lists, questions
-from rapo_gate.service.auth import Attempts, Keys
-from rapo_gate.service.questions import Audits
+from rapo_gate.service import charts, lists
+from rapo_gate.service.audits import Audits, of_state, regions_written
+from rapo_gate.service.auth import FailedLogins, Keys
+from rapo_gate.service.guard import RefusedError
 from rapo_gate.service.site import Handler, PageRequest, Site, add_login, add_page, redirect
-from rapo_gate.service.strict import RefusedError
 
 EFFECTS_SHOWN = 100
 """Regions of a dry run that are listed."""
@@ -63,7 +64,7 @@ def make_pages(gate: Gate, keys: Keys, audits: Audits, *, clock: Clock = time.ti
     ]
     for path, handler, method in routes:
         add_page(router, path, site.page(handler), method)
-    add_login(router, site, keys, Attempts())
+    add_login(router, site, keys, FailedLogins())
 
     async def static(request: Request) -> Response:
         return await site.assets.serve(request)
@@ -90,8 +91,8 @@ class Pages:
         return self.site.bare("_live.html", **self._overview())
 
     def _overview(self) -> dict[str, Any]:
-        seen = self.ask(questions.overview)
-        found = self.ask(questions.outcomes)
+        seen = self.ask(of_state, audit.overview)
+        found = self.ask(of_state, audit.outcomes)
         course = seen["course"]
         drawn = [
             charts.over_time(title, course["at"], {title: course[name]})
@@ -224,7 +225,7 @@ class Pages:
     def find(self, request: PageRequest) -> Response:
         """Go to the region or the decision of an id, else to the regions that have it in them."""
         words = request.fields.one("q")
-        same = self.ask(questions.named, words)
+        same = self.ask(of_state, regions_written, words)
         if len(same) == 1:
             return redirect(f"/region?{region_query(same[0])}")
         if words and decision_key(words) in self.gate.store.find([decision_key(words)]):

@@ -26,9 +26,9 @@ from rapo_core.checks import UserError
 from rapo_gate.audit import overview
 from rapo_gate.gate import Gate
 from rapo_gate.service.app import log_to, make_app
+from rapo_gate.service.audits import AuditProcess
 from rapo_gate.service.auth import Keys
-from rapo_gate.service.questions import AuditProcess
-from rapo_gate.service.strict import LOGGER
+from rapo_gate.service.guard import LOGGER
 
 MOST_REQUESTS = 2000
 """Requests under way; beyond, 503. It also bounds what waits for a commit."""

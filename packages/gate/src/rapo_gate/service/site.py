@@ -27,23 +27,13 @@ from rapo_gate.events import Region
 from rapo_gate.fields import FormData
 from rapo_gate.format import FILTERS, TERMS
 from rapo_gate.gate import Gate
-from rapo_gate.service.auth import SESSION_SECONDS, Attempts, Keys, Session, Sessions
-from rapo_gate.service.questions import Audits
-from rapo_gate.service.strict import CALLER, ROUTE, RefusedError, read_body, refusal_of
+from rapo_gate.service.audits import Audits
+from rapo_gate.service.auth import SESSION_SECONDS, FailedLogins, Keys, Session, Sessions
+from rapo_gate.service.guard import CALLER, ROUTE, RefusedError, read_body, refusal_of
 
 COOKIE = "rapo_gate_session"
 MOST_FIELDS = 1000
 """FormData of one form: a page of the queue has 200 boxes."""
-HEADERS = {
-    "Content-Security-Policy": (
-        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
-        "connect-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
-    ),
-    "X-Content-Type-Options": "nosniff",
-    "Referrer-Policy": "no-referrer",
-    "Cross-Origin-Opener-Policy": "same-origin",
-    "Cache-Control": "no-store",
-}
 _TITLES = {403: "Not allowed", 404: "Not found", 410: "Dropped", 503: "Out of reach"}
 
 FOLDER = Path(__file__).parent / "static"
@@ -80,7 +70,7 @@ class Assets:
         data, kind, version = found
         tag = f'"{version}"'
         lasting = _YEAR if request.query_params.get("v") == version else "no-cache"
-        headers = {"Cache-Control": lasting, "ETag": tag, "X-Content-Type-Options": "nosniff"}
+        headers = {"Cache-Control": lasting, "ETag": tag}
         if request.headers.get("if-none-match") == tag:
             return Response(None, 304, headers)
         return Response(data, 200, headers, kind)
@@ -135,7 +125,7 @@ class Site:
 
     def bare(self, template: str, status: int = 200, **values: Any) -> Response:
         """A page, or a part of one, for anybody."""
-        return HTMLResponse(self._pages.get_template(template).render(**values), status, HEADERS)
+        return HTMLResponse(self._pages.get_template(template).render(**values), status)
 
     def page(self, handler: Handler) -> Endpoint:
         """An endpoint that only those with a session reach, and forms only with its token."""
@@ -196,7 +186,7 @@ async def fields_of(request: Request) -> FormData:
 
 def redirect(address: str) -> Response:
     """Go there, and read it anew."""
-    return RedirectResponse(address, 303, HEADERS)
+    return RedirectResponse(address, 303)
 
 
 def local(address: str) -> str:
@@ -211,7 +201,7 @@ def local(address: str) -> str:
 
 def _to_login(request: Request) -> Response:
     if "hx-request" in request.headers:  # a part of a page has no room for a login form
-        return Response(None, 401, {**HEADERS, "HX-Redirect": "/login"})
+        return Response(None, 401, {"HX-Redirect": "/login"})
     asked = request.url.path
     if request.method == "GET" and request.url.query:
         asked += f"?{request.url.query}"
@@ -222,7 +212,7 @@ def _to_login(request: Request) -> Response:
 # --- logging in and out
 
 
-def add_login(router: APIRouter, site: Site, keys: Keys, attempts: Attempts) -> None:
+def add_login(router: APIRouter, site: Site, keys: Keys, failed_logins: FailedLogins) -> None:
     """Add `/login` and `/logout`."""
 
     async def show(request: Request) -> Response:
@@ -263,9 +253,9 @@ def add_login(router: APIRouter, site: Site, keys: Keys, attempts: Attempts) -> 
 
     def wrong_key(request: Request, following: str) -> Response:
         address = request.client.host if request.client else "unknown"
-        wait = attempts.wait(address)
+        wait = failed_logins.wait(address)
         if wait <= 0:
-            attempts.failed(address)
+            failed_logins.failed(address)
             return form(request, 401, "This key is not known.", following)
         words = f"Too many wrong keys. Try again in {ceil(wait)} s; a right key is always taken."
         response = form(request, 429, words, following)
