@@ -30,33 +30,35 @@ Stimuli = tuple[npt.NDArray[np.int32], npt.NDArray[np.float64]]
 """Seed nodes (Z, k) and weights (Z, k)."""
 
 
-def failures(graph: Graph, setting: Setting, *, runs: int, seed: int = 0) -> npt.NDArray[np.int64]:
-    """(Z,) nominal runs of each stimulus, over all actions, that did not ignite V_sens.
+def nominal_masses(
+    graph: Graph, setting: Setting, stimuli: npt.NDArray[np.int64], *, runs: int, seed: int = 0
+) -> npt.NDArray[np.float64]:
+    """(3, runs, Z') sensitive mass of nominal runs, by action, run and stimulus.
 
-    The mean that a run is compared with is that of its action over all stimuli.
+    A run's draws depend on its action, number and stimulus alone, and no evaluation uses them.
 
     Args:
         graph: the network.
         setting: open choices of the platform.
+        stimuli: (Z',) indices, from 0.
         runs: of every stimulus under every action, >= 1.
-        seed: of the draws, which no evaluation uses.
+        seed: of the draws.
     """
-    episodes = runs * graph.stimuli
+    numbers = np.repeat(np.arange(runs), len(stimuli)) * graph.stimuli + np.tile(stimuli, runs)
     engine = Cascade(
         graph,
-        episodes,
+        len(numbers),
         setting=setting.replace(horizons=(STEPS, 1, 1)),
         regions=np.zeros(graph.n, np.int32),  # under P0 regions do not matter
         deformation="off",
     )
-    failed = np.zeros(graph.stimuli, np.int64)
+    masses = np.empty((len(ACTIONS), runs, len(stimuli)))
     for action in range(len(ACTIONS)):
-        keys = derive(derive(seed, _TAG), np.arange(episodes) + action * episodes)
-        engine.start(keys, 1 + np.arange(episodes) % graph.stimuli)
-        trace = engine.run(np.full(episodes, action), STEPS)
-        mass = trace[:, SENSITIVE].sum(axis=0, dtype=np.float64).reshape(runs, graph.stimuli)
-        failed += (mass < IGNITED * mass.mean()).sum(axis=0)
-    return failed
+        keys = derive(derive(seed, _TAG), numbers + action * runs * graph.stimuli)
+        engine.start(keys, 1 + np.tile(stimuli, runs))
+        trace = engine.run(np.full(len(numbers), action), STEPS)[:, SENSITIVE]
+        masses[action] = trace.sum(axis=0, dtype=np.float64).reshape(runs, -1)
+    return masses
 
 
 def with_igniting_stimuli(
@@ -64,8 +66,9 @@ def with_igniting_stimuli(
 ) -> Graph:
     """The graph with every stimulus that failed in `setting.ignition_runs` runs drawn again.
 
-    `meta` counts the stimuli that were drawn (`redrawn_stimuli`), and those that still failed after
-    `ROUNDS` draws and stay (`failing_stimuli`).
+    A run fails if its sensitive mass is below `IGNITED` of the mean over all stimuli under the same
+    action. `meta` counts the stimuli that were drawn (`redrawn_stimuli`), and those that still
+    failed after `ROUNDS` draws and stay (`failing_stimuli`).
 
     Args:
         graph: the network, with stimuli.
@@ -73,14 +76,18 @@ def with_igniting_stimuli(
         draw: draws a number of stimuli.
         seed: of the runs.
     """
-    support, weights = graph.support.copy(), graph.weights.copy()
+    runs, tried = setting.ignition_runs, np.arange(graph.stimuli)
+    masses = nominal_masses(graph, setting, tried, runs=runs, seed=seed)
+    enough = IGNITED * masses.mean(axis=(1, 2), keepdims=True)
     redrawn = 0
     for number in range(ROUNDS + 1):
-        failing = np.flatnonzero(failures(graph, setting, runs=setting.ignition_runs, seed=seed))
-        if not len(failing) or number == ROUNDS:
+        tried = tried[(masses < enough).any(axis=(0, 1))]
+        if not len(tried) or number == ROUNDS:
             break
-        support[failing], weights[failing] = draw(len(failing))
-        redrawn += len(failing)
-        graph = graph.replace(support=support.copy(), weights=weights.copy())
-    counts = {"redrawn_stimuli": redrawn, "failing_stimuli": len(failing)}
+        support, weights = graph.support.copy(), graph.weights.copy()
+        support[tried], weights[tried] = draw(len(tried))
+        redrawn += len(tried)
+        graph = graph.replace(support=support, weights=weights)
+        masses = nominal_masses(graph, setting, tried, runs=runs, seed=seed)
+    counts = {"redrawn_stimuli": redrawn, "failing_stimuli": len(tried)}
     return graph.replace(meta={**graph.meta, **counts})
