@@ -5,7 +5,7 @@ The fields of a config are checked by their types: `lr: Positive` is all that a 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from functools import lru_cache
 from math import inf
@@ -131,6 +131,8 @@ def _wanted(value: Any, kind: Any) -> str:
         return "" if value is None else _wanted(value, inner[0])
     if origin is Literal:
         return "" if value in inner else f"one of {', '.join(map(str, inner))}"
+    if origin is Callable:
+        return "" if callable(value) else "a function"
     if isinstance(value, bool) is not (kind is bool):
         return _KIND_NAMES[kind]
     return "" if isinstance(value, int | float if kind is float else kind) else _KIND_NAMES[kind]

@@ -79,6 +79,7 @@ class LanesBackend:
         self.rows = self.blocks * LANES
         self.episode = np.zeros((EPISODE_ROWS, self.rows), np.int64)
         self.keys = np.zeros((2, self.rows), np.uint64)
+        self.own_harm = np.full(self.rows, -1, np.float32)
         harm_regions, delay = len(engine.harm_regions), engine.setting.delay
         nodes, regions = word_count(graph.n), word_count(harm_regions)
         self._active = np.zeros((self.blocks, graph.n), np.uint32)
@@ -111,7 +112,10 @@ class LanesBackend:
             np.zeros((self.blocks, nodes + regions), np.uint64),
         )  # fmt: skip
         self._bundles = [
-            Bundle(lanes_kernel.KINDS, (*fixed, self.episode, self.keys, thread_state, *state))
+            Bundle(
+                lanes_kernel.KINDS,
+                (*fixed, self.episode, self.keys, thread_state, self.own_harm, *state),
+            )
             for thread_state in self.thread_states
         ]
 
@@ -215,6 +219,7 @@ class PushBackend:
         self.rows = engine.episodes
         self.episode = np.zeros((EPISODE_ROWS, self.rows), np.int64)
         self.keys = np.zeros((2, self.rows), np.uint64)
+        self.own_harm = np.full(self.rows, -1, np.float32)
         harm_regions, delay = len(engine.harm_regions), engine.setting.delay
         nodes, regions = word_count(graph.n), word_count(harm_regions)
         self._active = np.zeros((self.rows, nodes), np.uint64)
@@ -238,7 +243,8 @@ class PushBackend:
         for thread_state in self.thread_states:
             reached_nodes = np.zeros(nodes, np.uint64)
             m, psi = np.ones(graph.n, np.float32), np.ones(regions * 64, np.float32)
-            arrays = (*fixed, self.episode, self.keys, thread_state, *state, reached_nodes, m, psi)
+            own = (self.episode, self.keys, thread_state, self.own_harm)
+            arrays = (*fixed, *own, *state, reached_nodes, m, psi)
             self._bundles.append(Bundle(push_kernel.KINDS, arrays))
         threads, ranked = len(self.thread_states), engine.scope.k > 0
         self._ranks = [np.zeros(graph.n, np.float32) if ranked else None for _ in range(threads)]

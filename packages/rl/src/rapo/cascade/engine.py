@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from rapo.cascade.backends import LanesBackend, PushBackend, choose_backend
 from rapo.cascade.graph import Graph
+from rapo.cascade.harm_history import HarmHistory
 from rapo.cascade.injection import injection_rates
 from rapo.cascade.phases import (
     CLOCK,
@@ -120,6 +121,10 @@ class Cascade(PhasedEpisodes):
             coupled=truth("coupled", coupled),
             gated=[phase and self.scope.kind != "off" for phase in phases],
         )
+        self._history: HarmHistory | None = None
+        if self.setting.harm is not None:
+            args = (self.episodes, graph.n, self.setting.delay)
+            self._history = HarmHistory(self.setting.harm, *args)
         self._pool: ThreadPoolExecutor | None = None
         kind = choose_backend(backend, self)
         self._backend = (LanesBackend if kind == "lanes" else PushBackend)(self, self._schedule)
@@ -235,6 +240,18 @@ class Cascade(PhasedEpisodes):
 
     def _run(self, actions: npt.NDArray[np.int64], trace: npt.NDArray[np.float32]) -> None:
         """Fill the trace, (steps * len(STATS), rows); an unknown action is an error."""
+        if self._history is None:
+            self._run_kernel(actions, trace)
+            return
+        each_step = actions.reshape(-1, self.episodes)
+        for step in range(len(trace) // COUNT):
+            now = each_step[step % len(each_step)]
+            harm = self._history.next_harm(self.active, now)
+            self._backend.own_harm[: self.episodes] = harm
+            self._run_kernel(now, trace[step * COUNT : (step + 1) * COUNT])
+
+    def _run_kernel(self, actions: npt.NDArray[np.int64], trace: npt.NDArray[np.float32]) -> None:
+        """`_run` where no harm function needs to see every step."""
         backend = self._backend
         if self.threads == 1:
             bad = backend.run(0, actions, trace)
@@ -265,6 +282,7 @@ class Cascade(PhasedEpisodes):
             "entries": self._episode[ENTRIES:, : self.episodes].copy(),
             "keys": self._keys[:, : self.episodes].copy(),
             "layout": np.array(self._layout),
+            **({} if self._history is None else self._history.snapshot()),
         }
 
     def restore(self, state: Mapping[str, npt.NDArray[Any]]) -> None:
@@ -279,6 +297,8 @@ class Cascade(PhasedEpisodes):
         for thread_state in self._backend.thread_states:
             thread_state[SLOT] = 0
         self._backend.write(*(arrays[name] for name in ("active", "spent", "G", "H", "affected")))
+        if self._history is not None:
+            self._history.restore(arrays)
         rows = slice(0, self.episodes)
         self._episode[CLOCK, rows] = arrays["clock"]
         self._episode[PHASE, rows] = arrays["phase"]
@@ -313,6 +333,8 @@ class Cascade(PhasedEpisodes):
         self._keys[EPISODE_KEY, rows] = k
         if not keep_memory:
             self._backend.clear_memory(rows)
+            if self._history is not None:
+                self._history.forget(rows)
         self._begin_phase(rows, EXPOSURE, stimuli)
 
     def _begin_phase(self, rows: Whole, phase: int, stimuli: Whole | None) -> None:

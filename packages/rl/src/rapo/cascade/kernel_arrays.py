@@ -13,6 +13,7 @@ harm), Z stimuli of k seeds and D the delay. Each kernel describes the arrays th
 - seeds: (Z, k) nodes, ascending, and (Z, 3, k) the values 1 - b of each stimulus and action.
 - schedule, episode, keys, thread_state: see `phases`. A thread runs episodes in the one kernel and
   blocks of 32 episodes in the other.
+- own_harm: (E,) harm of this step by a function of the setting; below 0 the kernel counts nodes.
 """
 
 from __future__ import annotations

@@ -72,7 +72,7 @@ KINDS = kinds_of(
     types.int32[::1], types.int32[::1], _FLOATS[::1], _FLOATS[::1], _LONGS[::1],
     types.boolean[::1], types.uint64[::1], _LONGS[::1], types.uint64[::1], _FLOATS[::1],
     _LONGS[:, ::1], _FLOATS[:, :, ::1],
-    _LONGS[:, ::1], _LONGS[:, ::1], types.uint64[:, ::1], _LONGS[::1],
+    _LONGS[:, ::1], _LONGS[:, ::1], types.uint64[:, ::1], _LONGS[::1], _FLOATS[::1],
     _LANE_BITS[:, ::1], types.uint64[:, ::1], _LANE_BITS[:, ::1], _FLOATS[:, ::1],
     _LANE_BITS[:, ::1], types.uint64[:, ::1],
     _FLOATS[:, :, ::1], _FLOATS[:, ::1], types.uint64[:, ::1], types.uint64[:, ::1],
@@ -161,7 +161,7 @@ def _set_conductance(regions: Any, fields: Any, weights: Any, gated: Any, psi: A
 
 @inlined
 def _update_memory(
-    active: Any, memory: Any, slot: int, harmed: Any, constants: Any, output: Any
+    active: Any, memory: Any, slot: int, harmed: Any, own_harm: Any, constants: Any, output: Any
 ) -> None:
     """Apply the harm of `D` steps ago to G and H, store who is affected now, report the sums.
 
@@ -182,7 +182,8 @@ def _update_memory(
         while rest != NONE:
             k = k + load(ring, base + ((w << 6) + lowest_bit(rest)) * LANES)
             rest &= rest - BIT
-    harm = harm_of(k, per_node)
+    own = load(own_harm, first)
+    harm = where(own < _ZERO, harm_of(k, per_node), own)
     gain = alpha * harm
     traces, gains, scars = zero, zero, zero
     for w in range(nonzero_regions.size):
@@ -397,8 +398,8 @@ def _run(table: Any, actions: Any, trace: Any, spread: int) -> Any:
         -1, or the index of an action that is not 0, 1 or 2; then no step has been run.
     """
     (ptr, target, prob, site, region, sensitive, inside, harm_region_of, gated_regions, constants,
-     seed_nodes, seed_miss, schedule, episode, keys, thread_state, active_lanes_of, active_nodes_of,
-     spent_lanes_of, m_of, injecting_lanes_of, injected_nodes_of, fields, ring_of,
+     seed_nodes, seed_miss, schedule, episode, keys, thread_state, own_harm, active_lanes_of,
+     active_nodes_of, spent_lanes_of, m_of, injecting_lanes_of, injected_nodes_of, fields, ring_of,
      nonzero_regions_of, hit_regions_of, sums_of, draw_keys_of, sets_of,
     ) = unbundled(table, KINDS)  # fmt: skip
     bad = first_unknown(actions)
@@ -448,7 +449,7 @@ def _run(table: Any, actions: Any, trace: Any, spread: int) -> Any:
             _set_conductance(deformed_regions, (G, H), weights, load(gated, 0), psi)
             slot = (thread_state[SLOT] + t) % delay
             output = (trace, t * stats.COUNT, first)
-            _update_memory(active, memory, slot, harmed, constants, output)
+            _update_memory(active, memory, slot, harmed, own_harm, constants, output)
             if spread != CONTACT:
                 _withdraw(active, withdrawn, begins)
             _gather(active, reached_nodes, m, edges, s, spread)

@@ -64,7 +64,7 @@ KINDS = kinds_of(
     types.int32[::1], types.int32[::1], _FLOATS[::1], _FLOATS[::1], _LONGS[::1],
     types.boolean[::1], _SETS[::1], _LONGS[::1], _SETS[::1], _FLOATS[::1],
     types.int32[:, ::1], _FLOATS[:, :, ::1],
-    _LONGS[:, ::1], _LONGS[:, ::1], _SETS[:, ::1], _LONGS[::1],
+    _LONGS[:, ::1], _LONGS[:, ::1], _SETS[:, ::1], _LONGS[::1], _FLOATS[::1],
     _SETS[:, ::1], _SETS[:, ::1], _FLOATS[:, :, ::1], _FLOATS[:, ::1], _SETS[:, ::1], _SETS[:, ::1],
     _SETS[::1], _FLOATS[::1], _FLOATS[::1],
 )  # fmt: skip
@@ -265,7 +265,13 @@ def _sample(
 
 @inlined
 def _update_memory(
-    active_nodes: Any, memory: Any, slot: Any, harmed: Any, constants: Any, output: Any
+    active_nodes: Any,
+    memory: Any,
+    slot: Any,
+    harmed: Any,
+    own_harm: Any,
+    constants: Any,
+    output: Any,
 ) -> None:
     """Apply the harm of `D` steps ago to G and H, store who is affected now, report the sums.
 
@@ -287,7 +293,7 @@ def _update_memory(
         while rest != NONE:
             k += ring[base + (w << 6) + lowest_bit(rest)]
             rest &= rest - BIT
-    harm = harm_of(k, per_node)
+    harm = own_harm[e] if own_harm[e] >= _ZERO else harm_of(k, per_node)
     gain = alpha * harm
     traces, gains, scars = _ZERO, _ZERO, _ZERO
     for w in range(nonzero_regions.size):
@@ -332,8 +338,8 @@ def _run(table: Any, actions: Any, trace: Any, top_k: int, ranks: Any, spread: i
         -1, or the index of an action that is not 0, 1 or 2; then no step has been run.
     """
     (ptr, target, prob, site, region, sensitive, inside, harm_region_of, gated_regions, constants,
-     seed_nodes, seed_miss, schedule, episode, keys, thread_state, active_nodes_of, spent_nodes_of,
-     fields, ring_of, nonzero_regions_of, hit_regions_of, reached_nodes, m, psi,
+     seed_nodes, seed_miss, schedule, episode, keys, thread_state, own_harm, active_nodes_of,
+     spent_nodes_of, fields, ring_of, nonzero_regions_of, hit_regions_of, reached_nodes, m, psi,
     ) = unbundled(table, KINDS)  # fmt: skip
     bad = first_unknown(actions)
     if bad >= 0:
@@ -373,7 +379,7 @@ def _run(table: Any, actions: Any, trace: Any, top_k: int, ranks: Any, spread: i
             slot = (thread_state[SLOT] + t) % delay
             slot_starts = (slot * regions, slot * region_words)
             output = (trace, t * stats.COUNT, e)
-            _update_memory(active_nodes, memory, slot_starts, harmed, constants, output)
+            _update_memory(active_nodes, memory, slot_starts, harmed, own_harm, constants, output)
             if spread != CONTACT and episode[PHASE, e] == DECAY:  # the content is withdrawn
                 for w in range(active_nodes.size):
                     active_nodes[w] = spent_nodes[w] = NONE

@@ -14,6 +14,8 @@ from functools import lru_cache
 from importlib.resources import files
 from typing import Annotated, Any, Literal
 
+from rapo.cascade.harm_history import HarmFunction
+from rapo.names import import_named
 from rapo_core.checks import (
     Count,
     FromOne,
@@ -99,6 +101,10 @@ class Setting:
     persistence: Annotated[float, Within(0, 1, high_open=True)] | None = None
     """s: probability that an active node stays active by itself, in [0, 1); None with `cascade`,
     where active nodes stay until the phase ends."""
+    harm: HarmFunction | None = None
+    """Harm as a function of one's own, see `harm_history`; None for the paper's saturating count,
+    `min(0.1 k, 1)` of the k nodes of V_sens that were active D steps ago. The harm is attributed to
+    the regions of these k nodes either way."""
     delay: Count
     """D: steps between activity and the harm it causes, >= 1."""
     regions: Annotated[str, "a region spec such as 'community:5'"]
@@ -176,8 +182,11 @@ class Setting:
         return Setting.from_dict({**asdict(self), **changes})
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values, for configs and manifests."""
-        return asdict(self)
+        """Plain values, for configs and manifests; a harm function is `module:name` there."""
+        values = asdict(self)
+        if self.harm is not None:
+            values["harm"] = f"{self.harm.__module__}:{self.harm.__qualname__}"
+        return values
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Setting:
@@ -188,7 +197,10 @@ class Setting:
         """
         given = {**BEFORE, **values}
         given.setdefault("loaded_support", given.get("support"))
-        given.setdefault("persistence", None)  # a file has no word for None
+        for name in ("persistence", "harm"):
+            given.setdefault(name, None)  # a file has no word for None
+        if isinstance(given["harm"], str):
+            given["harm"] = import_named(given["harm"], "harm function")
         names = {f.name for f in fields(cls)}
         wrong = sorted(set(given) ^ names)
         if wrong:
