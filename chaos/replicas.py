@@ -168,10 +168,10 @@ class Drill:
 
     def _compare(self, store: PostgresStore) -> None:
         """Every state that a replica told must be the fold of the log up to there."""
-        fresh = State(store.find)
+        fresh = State()
         while events := store.read(fresh.position, 5000):
             for event in events:
-                fresh.apply(event)
+                fresh.apply(event, store)
                 told = {s[event.position] for s in self.states.values() if event.position in s}
                 if told and told != {fresh.field_hash()}:
                     self.account.problems.append(f"a replica had other fields at {event.position}")

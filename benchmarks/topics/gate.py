@@ -169,11 +169,11 @@ def _reports(gate: Gate, effort: Effort) -> list[Row]:
         gate.report(batch)
     elapsed, spent = time.perf_counter() - begun, time.process_time() - spent
     count = BATCH * (len(batches) - 1)
-    begun, replay = time.perf_counter(), State(gate.store.find)
+    begun, replay = time.perf_counter(), State()
     effort.progress("the log from disk")
     while events := gate.store.read(replay.position, 5000):
         for event in events:
-            replay.apply(event)
+            replay.apply(event, gate.store)
     from_disk = replay.position / (time.perf_counter() - begun)
     return [
         Row("durable ingest", count / elapsed, "reports/s", at_least=10_000,

@@ -8,13 +8,17 @@ import warnings
 import numpy as np
 import pytest
 
+from rapo_core.checks import UserError
 from rapo_core.params import FieldParams
 from rapo_gate.config import GateConfig, SimulatedClock
+from rapo_gate.events import plain_event
 from rapo_gate.fit import NotEnoughError, base_rate, can_act, draw, fit, lines
 from rapo_gate.format import flat
 from rapo_gate.gate import Gate
 from rapo_gate.intake import HarmReport
-from rapo_gate.shadow_log import ShadowLog
+from rapo_gate.retention import compact
+from rapo_gate.shadow_log import History, ShadowLog, course
+from rapo_gate.store import open_store
 
 warnings.filterwarnings("ignore", message="SQLite")
 
@@ -178,24 +182,103 @@ def test_a_log_is_read_as_the_gate_counts_it(database, tmp_path, rapo):
         np.testing.assert_array_equal(one, two)
 
 
-def test_each_report_goes_where_it_points():
-    decision = {"kind": "Decision", "decision_id": "d", "regions": ["a", "b"],
-                "served": [0.75, 0.25], "tick": 7}  # fmt: skip
-    report = {"kind": "HarmReport", "harm": 0.8, "source": "u", "signal": "s", "exposed_at": 999.0,
-              "waits_for": ""}  # fmt: skip
-    log = ShadowLog.of_events([
-        {"kind": "ConfigChange", "config": {"tick_seconds": 100.0, "D": 4}},
-        decision, {**decision, "decision_id": "e"},
-        {"kind": "Exposure", "decision_id": "e", "shown": ["b"]},
-        {**report, "decision_id": "d"}, {**report, "decision_id": "e"},
-        {**report, "decision_id": "d", "regions": ["b"]}, {**report, "regions": ["a"]},
-        {**report, "regions": ["a"], "waits_for": "late"}, {**report, "decision_id": "unknown"},
-    ])  # fmt: skip
-    assert log.regions == ["a", "b"] and log.delay == 4
-    assert [x.tolist() for x in log.seen] == [[7, 7], [0, 1], [0.75, 1.25]]
+class Told:
+    """A gate that decides and is told of harm, tick by tick; `log` is what `fit` reads of it."""
+
+    def __init__(self, path):
+        self.clock, self.keys = SimulatedClock(60_000.0), 0
+        law = GateConfig(LAW.params, D=3, D_max=40, base_rate=0.02, shrinkage=5.0, z=0.5)
+        self.gate = Gate.open(path, law, clock=self.clock)
+        self.decide(["a", "b"], [0.75, 0.25])
+
+    def decide(self, regions, p):
+        return self.gate.decide_logged(regions, p).result().decision_id
+
+    def report(self, ago=0, **about):
+        self.keys += 1
+        n, at = self.keys, self.clock.now - 60 * ago
+        report = HarmReport(f"s{n % 4}", f"k{n}", 0.8, f"g{n % 2}", at, **about)
+        return self.gate.report([report])[0].report_id
+
+    def wait(self, ticks=1):
+        self.clock.now += 60 * ticks
+        self.gate.tick()
+
+    @property
+    def log(self):
+        self.gate.flush()
+        return ShadowLog.of_gate(self.gate)
+
+
+LAW = GateConfig(FieldParams(lam=0.1, alpha=0.5, tau=0.05, eta=0.05))
+
+
+def test_each_report_goes_where_it_points(tmp_path):
+    told = Told(tmp_path / "gate.db")
+    d, e = told.decide(["a", "b"], [0.75, 0.25]), told.decide(["a", "b"], [0.75, 0.25])
+    told.gate.expose(e, ["b"])
+    for about in ({"decision_id": d}, {"decision_id": e}, {"decision_id": d, "regions": ["b"]},
+                  {"regions": ["a"]}):  # fmt: skip
+        told.report(**about)
+    told.report(regions=["a"], ago=10)  # late: it waits for a reviewer
+    log = told.log
+    assert log.regions == ["a", "b"] and log.delay == 3
+    assert [x.tolist() for x in log.seen] == [[1000, 1000], [0, 1], [1.5, 1.5]]
     tick, region, amount = (x.tolist() for x in log.said[:3])
-    assert (tick, region) == ([7, 7, 7, 7, 9], [0, 1, 1, 1, 0])
+    assert (tick, region) == ([1000] * 5, [0, 1, 1, 1, 0])
     assert amount == pytest.approx([0.6, 0.2, 0.8, 0.8, 0.8])
+
+
+def test_rolled_back_reports_are_left_out_and_admitted_ones_are_in(tmp_path):
+    told = Told(tmp_path / "gate.db")
+    kept, wrong = told.report(regions=["a"]), told.report(regions=["a"])
+    told.wait(20)
+    late = told.report(regions=["b"], ago=15)
+    told.gate.rollback([wrong], reason="a mistake")
+    assert told.log.said[0].tolist() == [1000] and kept != wrong
+    told.gate.confirm([late], reason="it is so")
+    told.wait(2)
+    log = told.log
+    assert log.said[0].tolist() == [1000, 1005] and log.said[1].tolist() == [0, 1]
+
+
+def test_a_shadow_log_leads_to_the_fields_of_the_gate(tmp_path):
+    """Also where each region has too small a share of a report to agree with anybody."""
+    told = Told(tmp_path / "gate.db")
+    names = [f"r{i}" for i in range(30)]
+    for _ in range(25):
+        many, few = told.decide(names, [1 / 30] * 30), told.decide(["a", "b"], [0.5, 0.5])
+        for _ in range(6):
+            told.report(decision_id=many)
+        told.report(decision_id=few)
+        told.wait()
+    log, fields = told.log, told.gate.fields()
+    assert min(f.psi for f in fields.values()) < 0.95 and max(f.H for f in fields.values()) > 0
+    history = History.of(len(log.regions), log.seen, log.said, delay=log.delay, cap_source=5.0)
+    tick = told.gate.read(lambda state: state.tick)
+    n = len(log.regions)
+    folded = course(history, told.gate.config, np.arange(n), np.full(n, tick))
+    for i, name in enumerate(log.regions):
+        for what in ("G", "H", "psi"):
+            assert getattr(folded, what)[i] == pytest.approx(getattr(fields[name], what)), name
+
+
+def test_a_compacted_log_is_fitted_from_there_on(tmp_path):
+    told = Told(tmp_path / "gate.db")
+    told.report(decision_id=told.decide(["a", "b"], [0.5, 0.5]))
+    for _ in range(6):
+        told.wait(10)
+    told.report(decision_id=told.decide(["a", "b"], [0.5, 0.5]))
+    told.gate.close()
+    store = open_store(str(tmp_path / "gate.db"))
+    compact(store, told.clock.now - 60 * 41, reason="old", clock=told.clock)
+    store.close()
+    with Gate.open(tmp_path / "gate.db", clock=told.clock) as gate:
+        log = ShadowLog.of_gate(gate)
+        (tmp_path / "x").write_text("\n".join(json.dumps(plain_event(e)) for e in gate.events()))
+    assert log.seen[2].sum() == 1 and log.said[0].tolist() == [1060, 1060]
+    with pytest.raises(UserError, match="does not have a log from its first event on"):
+        ShadowLog.of_file(tmp_path / "x")
 
 
 def test_the_command_prints_the_call_and_draws(database, tmp_path, rapo):
@@ -206,7 +289,7 @@ def test_the_command_prints_the_call_and_draws(database, tmp_path, rapo):
     found = json.loads(rapo("fit", "--db", database, "--json")[1])
     assert found["scarred"] == ["c7"] and found["settings"]["params"]["tau"] > 0
     command = next(line for line in out.splitlines() if line.startswith("rapo-gate configure"))
-    words = shlex.split(command)[2:]
+    words = shlex.split(command)[1:]
     path = shutil.copy(database, tmp_path / "other.db")
     assert rapo(*words, "--db", path)[0] == 0
     with Gate.open(path, read_only=True) as gate:

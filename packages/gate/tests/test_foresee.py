@@ -41,7 +41,7 @@ class Foretold(HISTORIES.Player):  # type: ignore[misc, name-defined]
             super()._append(kind, tick, body, key)
             return
         state, whole = self.state, dump(self.state)
-        found = foresee(state, kind, json.loads(body))
+        found = foresee(state, kind, json.loads(body), self.log)
         assert dump(state) == whole
         fold, psi = state.fold, state.psi()
         G, H = fold.G[: psi.size].copy(), fold.H[: psi.size].copy()

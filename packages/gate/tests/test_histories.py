@@ -67,7 +67,7 @@ class Player:
     """Hash of the fields and of psi after every op."""
 
     def __post_init__(self) -> None:
-        self.state = State(self.log.find)
+        self.state = State()
         made = {"created": {"at": 0.0, "tick": START, "id": "x"}, "config": self.config.to_dict(),
                 "format": LOG_FORMAT, "mode": "enforce", "percent": 50.0}  # fmt: skip
         self._append("ConfigChange", START, packed(made))
@@ -89,7 +89,7 @@ class Player:
         for event in self.log.append([draft]):
             irreversible = self.state.config.params.delta == 1 and not self.state.config.scar_ticks
             scars = self.state.fold.H.copy()
-            self.state.apply(event)
+            self.state.apply(event, self.log)
             if kind == "Tick" and irreversible:
                 assert (self.state.fold.H[: scars.size] >= scars).all(), "a scar fell"
 
@@ -110,7 +110,7 @@ class Player:
         checked = [check(op.data, self.state.config, now)]
         (answer,), events = take_in(checked, self.state, self.log, now)
         for event in events:
-            self.state.apply(event)
+            self.state.apply(event, self.log)
         assert answer.report_id is not None
         assert self.reports.setdefault(op.id, answer.report_id) == answer.report_id
 
@@ -327,11 +327,11 @@ def agree(one: State, other: State, what: str) -> None:
 
 def replayed(player: Player, cut: int | None = None) -> State:
     """The log read again from its start, or from a snapshot at a cut."""
-    state = State(player.log.find)
+    state = State()
     for event in player.log.events:
-        state.apply(event)
+        state.apply(event, player.log)
         if event.position == cut:
-            state = load(dump(state), state.ledger.rows, player.log.find)
+            state = load(dump(state), state.ledger.rows)
     return state
 
 
@@ -493,7 +493,7 @@ def test_the_log_alone_decides() -> None:
     player, _ = generate(np.random.default_rng(1), human=False)
     event: Event = player.log.events[-1]
     with pytest.raises(ValueError, match="came after"):
-        player.state.apply(event)
+        player.state.apply(event, player.log)
 
 
 if __name__ == "__main__":

@@ -61,7 +61,7 @@ def test_a_region_with_one_report_on_few_exposures_cannot_scar() -> None:
     rows["source"], rows["signal"] = np.arange(201), np.arange(201) % 2
     rows["region"][-1] = 1  # 200 reports on the busy one
     shown = {START + 1: {0: 2000 * UNIT, 1: 3 * UNIT, 2: 500 * UNIT}}
-    state = State(lambda keys: {})
+    state = State()
     state.fold = play(new_fold(3, GateConfig()), rows, shown, START + 2)
     state.regions.add(["busy", "sparse", "silent"])
     state.traffic.grow(3)

@@ -163,6 +163,6 @@ def test_a_reports_body_is_plain_json(signal: str, harm: float, regions: list[in
     except ValueError:
         return  # what cannot be printed is refused elsewhere
     log = REFERENCE["MemoryLog"]()
-    _, (event,) = take_in([checked], State(log.find), log, 1e6)
+    _, (event,) = take_in([checked], State(), log, 1e6)
     assert event.body == packed(event.data())
     assert event.data()["waits_for"] == "unknown region"

@@ -63,9 +63,9 @@ def pair(address: str) -> Iterator[tuple[Gate, Gate, Clock]]:
 
 
 def fresh_hash(gate: Gate) -> str:
-    state = State(gate.store.find)
+    state = State()
     for event in gate.store.read(0, 100_000):
-        state.apply(event)
+        state.apply(event, gate.store)
     return state.field_hash()
 
 

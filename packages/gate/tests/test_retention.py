@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import sqlite3
 import warnings
 from collections.abc import Callable, Iterator
@@ -102,7 +103,7 @@ def test_an_erased_name_is_nowhere_and_the_fields_stay(lived: Lived, tmp_path: P
     assert lived.fields() == before
     assert done.fields == before[0] and done.events == 9
     assert lived.gate.verify()["ok"]
-    assert folded(State(lived.gate.store.find), lived.gate.store).field_hash() == before[0]
+    assert folded(State(), lived.gate.store).field_hash() == before[0]
     events = lived.gate.events(limit=10_000)
     assert events[-1].kind == "Erasure" and events[-1].data()["reason"] == REASON
     assert not any(NAME in repr(e.data()) for e in events if e.kind != "Decision")
@@ -298,7 +299,7 @@ def test_nothing_is_rewritten_if_the_fields_would_change(
         )
     else:  # the snapshot leads elsewhere
         work, given = compact, lived.now - 60 * 22
-        monkeypatch.setattr(retention, "_needed", lambda state, log: (set(), State(log.find)))
+        monkeypatch.setattr(retention, "_needed", lambda state, log: (set(), State()))
     with pytest.raises(RuntimeError, match="nothing was changed"):
         lived.rewrite(work, given)
     monkeypatch.undo()
@@ -320,3 +321,57 @@ def test_a_copy_of_before_can_be_shown_to_be_one(tmp_path: Path) -> None:
         chain.update(repr(event).encode())
     assert lived.gate.events(done.event - 1, 1)[0].data()["chain"] == chain.hexdigest()
     lived.gate.close()
+
+
+def test_every_call_of_the_library_answers_after_a_compaction(lived: Lived) -> None:
+    """What needs a dropped body says so in one sentence, item by item; the rest goes on."""
+    old = lived.gate.decide_logged(["bad", "good"], [0.5, 0.5], "old").result().decision_id
+    future = HarmReport("a", "first", 1.0, "g", lived.now + 59, regions=["bad"])
+    first = lived.gate.report([future])[0].report_id
+    lived.now += 60 * 20 + 10
+    lived.gate.tick()
+    lived.rewrite(compact, lived.now - 60 * 20)
+    gate, now = lived.gate, lived.now
+    recent = gate.decide_logged(["bad", "good"], [0.5, 0.5]).result().decision_id
+    reports = [
+        HarmReport("a", "1", 1.0, "g", now, recent),
+        HarmReport("a", "2", 1.0, "g", now, old),
+        future,
+        HarmReport("a", "3", 1.0, "g", now, regions=["bad"]),
+    ]
+    batches = [gate.report(reports), gate.report_logged(reports).result()]
+    for batch, codes in zip(batches, ([200, 410, 410, 200], [200, 410, 410, 200]), strict=True):
+        assert [r.code for r in batch] == codes, batch
+        assert all("was dropped by a compaction" in str(r.error) for r in batch if r.code == 410)
+    dropped_ones: list[Callable[[], Any]] = [
+        lambda: gate.decide(["bad", "good"], [0.5, 0.5], "old"),
+        lambda: gate.decide_logged(["bad", "good"], [0.5, 0.5], "old").result(),
+        lambda: gate.expose(old, ["bad"]),
+        lambda: gate.expose_logged(old, ["bad"]).result(),
+        lambda: gate.explain(old),
+    ]
+    for call in dropped_ones:
+        with pytest.raises(DroppedError) as raised:
+            call()
+        assert str(raised.value).count("was dropped by a compaction") == 1
+        assert str(pickle.loads(pickle.dumps(raised.value))) == str(raised.value)
+    why = {"reason": "test", "dry_run": True}
+    calls: dict[str, Callable[[], Any]] = {
+        "confirm": lambda: gate.confirm([first], **why),
+        "override": lambda: gate.override("bad", 0.5, **why),
+        "allow": lambda: gate.allow("bad", **why),
+        "rollback": lambda: gate.rollback([first], **why),
+        "set_mode": lambda: gate.set_mode("enforce", **why),
+        "configure": lambda: gate.configure({"min_sources": 4}, **why),
+        "label": lambda: gate.label({"bad": {"group": "g"}}, **why),
+        "fields": gate.fields, "chain": lambda: gate.chain("bad"), "bias": gate.bias,
+        "queue": gate.queue, "reporters": gate.reporters, "events": gate.events,
+        "read": lambda: gate.read(lambda s: s.tick), "health": gate.health, "flush": gate.flush,
+        "tick": gate.tick, "snapshot": gate.snapshot, "verify": gate.verify,
+    }  # fmt: skip
+    for call in calls.values():
+        call()
+    assert gate.explain(recent)["candidates"] == 2 and gate.verify()["ok"]
+    tried = {"report", "report_logged", "decide", "decide_logged", "expose", "expose_logged"}
+    left = {"open", "close", "act", "explain", "config"}
+    assert {n for n in dir(Gate) if not n.startswith("_")} == {*calls, *tried, *left}

@@ -29,3 +29,13 @@ def test_reports_that_are_not_due_are_in_the_chain_and_with_their_reporter(make:
     assert chain["due"] == []
     assert len(chain["reports"]) == 2
     assert {r["waiting"] for r in gate.read(audit.reporters)} == {0}
+
+
+def test_an_admitted_late_report_counts_in_the_next_tick(make: Make) -> None:
+    platform = make()
+    exposed_at = platform.now
+    platform.tick(platform.gate.config.D + 3)
+    late = platform.report("ann", at=exposed_at)
+    platform.gate.confirm([late.report_id], reason="it is so")
+    (due,) = platform.gate.chain("bad")["due"]
+    assert platform.now < due["counts_at"] <= platform.now + 60

@@ -17,7 +17,7 @@ Its files, in the order in which data flows:
   form, dry run and log line follow
 - chains, audit, bias: why a decision changed; reporters, outcomes, what an action would change;
   rates by group
-- retention, migrate: what is taken out of a log for good; logs of the first format
+- retention: what is taken out of a log for good
 - format, tables: numbers and times in words, what people type; what is printed, files of
   reports
 - service/: the API and the page of reviewers

@@ -27,7 +27,7 @@ from rapo_gate.config import GateConfig
 from rapo_gate.events import Draft, Region
 from rapo_gate.fold import Fields
 from rapo_gate.law import can_act, net_rate, params_of, rates_of
-from rapo_gate.ledger import UNIT
+from rapo_gate.ledger import UNIT, Lookup
 from rapo_gate.state import Report, State
 
 __all__ = [
@@ -272,12 +272,12 @@ class Foreseen(NamedTuple):
         return Foreseen(_chosen(self.before, moved), _chosen(self.after, moved), self.reports)
 
 
-def foresee(state: State, kind: str, data: dict[str, Any]) -> Foreseen:
+def foresee(state: State, kind: str, data: dict[str, Any], log: Lookup) -> Foreseen:
     """What the next event would change: `kind`, with `data` in its body."""
-    return _FORESEES[kind](state, data).differs()
+    return _FORESEES[kind](state, data, log).differs()
 
 
-def _rollback(state: State, data: dict[str, Any]) -> Foreseen:
+def _rollback(state: State, data: dict[str, Any], log: Lookup) -> Foreseen:
     fold = state.fold
     hit, gone = state.named(data)
     taken, regions = state.ledger.without(state.ledger.rows["rolled_back"] | hit, fold.caps())
@@ -287,7 +287,7 @@ def _rollback(state: State, data: dict[str, Any]) -> Foreseen:
     return _compared(state, after, reports=len(gone))
 
 
-def _allow(state: State, data: dict[str, Any]) -> Foreseen:
+def _allow(state: State, data: dict[str, Any], log: Lookup) -> Foreseen:
     region, allowed = state.regions.number(data["region"]), bool(data["allowed"])
     after = state.fold.would_be(np.array([region]), free=allowed)
     if not after.regions.size:  # it was never reported
@@ -299,14 +299,14 @@ def _allow(state: State, data: dict[str, Any]) -> Foreseen:
     return found
 
 
-def _confirm(state: State, data: dict[str, Any]) -> Foreseen:
-    vouches = state.vouches(data, state.position + 1)
+def _confirm(state: State, data: dict[str, Any], log: Lookup) -> Foreseen:
+    vouches = state.vouches(data, state.position + 1, log)
     regions = np.array([v.region for v in vouches], np.int32)
     after = state.fold.would_be(regions, vouches=[*state.fold.vouches, *vouches])
     return _compared(state, after)
 
 
-def _override(state: State, data: dict[str, Any]) -> Foreseen:
+def _override(state: State, data: dict[str, Any], log: Lookup) -> Foreseen:
     region = state.regions.number(data["region"])
     fields = state.fold.now(np.array([region]))
     found = _compared(state, fields)
@@ -317,7 +317,7 @@ def _override(state: State, data: dict[str, Any]) -> Foreseen:
     return found._replace(after=found.after._replace(psi=np.array([psi])))
 
 
-def _change(state: State, data: dict[str, Any]) -> Foreseen:
+def _change(state: State, data: dict[str, Any], log: Lookup) -> Foreseen:
     """New settings hold from the next tick on; today they change how fields are served."""
     if "config" in data:
         config = GateConfig.from_dict(data["config"])
@@ -358,9 +358,9 @@ _FORESEES = {
 }
 
 
-def preview(state: State, draft: Draft) -> Effect:
+def preview(state: State, draft: Draft, log: Lookup) -> Effect:
     """What an action's event would do; the state stays as it is."""
-    before, after, reports = foresee(state, draft.kind, json.loads(draft.body))
+    before, after, reports = foresee(state, draft.kind, json.loads(draft.body), log)
     pairs = [
         list(zip(old.tolist(), new.tolist(), strict=True))
         for old, new in zip(before[1:], after[1:], strict=True)

@@ -19,7 +19,6 @@ import numpy as np
 import numpy.typing as npt
 
 from rapo_core.jit import kernel
-from rapo_gate.config import GateConfig
 from rapo_gate.events import Region, decision_key, unpack_decision
 from rapo_gate.fold import Fold
 from rapo_gate.ledger import NOTHING, UNIT, attributed
@@ -210,7 +209,7 @@ def chain(read: Reader, store: Store, region: Region, limit: int = 50) -> Values
         that the region changed, with its share before and after.
     """
 
-    def look(state: State) -> tuple[Values, list[Report], GateConfig]:
+    def look(state: State) -> tuple[Values, list[tuple[float, Report]]]:
         parts = parts_of(state.fold, _number(state, region), state.tick)
         rows = state.ledger.rows[parts.rows]
         newest = np.lexsort((-rows["report"], -rows["tick"]))[:limit]
@@ -220,13 +219,15 @@ def chain(read: Reader, store: Store, region: Region, limit: int = 50) -> Values
             "reports_in_all": int(rows.size),
             "course": course(state, region),
         }
-        newest_first = (r for t in sorted(state.pending)[::-1] for r in state.pending[t][::-1])
-        pending = [r for r in islice(newest_first, DUE_SEARCHED) if not r.rolled_back]
-        return values, pending, state.config
+        newest_first = (
+            (tick * state.config.tick_seconds, report)
+            for tick in sorted(state.pending)[::-1] for report in state.pending[tick][::-1]
+        )  # fmt: skip
+        return values, [p for p in islice(newest_first, DUE_SEARCHED) if not p[1].rolled_back]
 
-    values, pending, config = read(look)
+    values, pending = read(look)
     _add_sent(store, values["reports"])
-    values["due"] = _due(store, pending, region, config)[:limit]
+    values["due"] = _due(store, pending, region)[:limit]
     values["decisions"] = _decisions_of(store, region, limit)
     return values
 
@@ -368,13 +369,12 @@ def _decisions_of(store: Store, region: Region, limit: int) -> list[Values]:
     return changed
 
 
-def _due(store: Store, pending: list[Report], region: Region, config: GateConfig) -> list[Values]:
-    """The reports on a region among some that have not counted yet."""
-    shares = attributed(pending, store.find, 2**62)
-    seconds = config.tick_seconds
+def _due(store: Store, pending: list[tuple[float, Report]], region: Region) -> list[Values]:
+    """The reports on a region among some that will count at a time, in Unix seconds."""
+    shares = attributed([report for _, report in pending], store, 2**62)
     return [
-        {**waiting_report(report, "its tick"), "counts_at": (report.tick + config.D) * seconds}
-        for report, (names, _) in zip(pending, shares, strict=True)
+        {**waiting_report(report, "its tick"), "counts_at": counts_at}
+        for (counts_at, report), (names, _) in zip(pending, shares, strict=True)
         if region in names
     ]
 

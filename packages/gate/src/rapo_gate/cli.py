@@ -32,7 +32,6 @@ from rapo_gate.commands import (
     erase,
     export,
     fit,
-    migrate,
     opened,
     verify,
 )
@@ -328,7 +327,7 @@ def audit_queue(db: Db, as_json: Json = False) -> None:
 
 _COMMANDS: tuple[Callable[..., None], ...] = (
     decide, expose, report, *map(command_of, ACTIONS.values()), status, verify,
-    export, fit, erase, compact, migrate,
+    export, fit, erase, compact,
 )  # fmt: skip
 for command in _COMMANDS:
     app.command()(command)

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import getpass
 import json
-import tomllib
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
@@ -25,8 +24,6 @@ from rapo_gate.events import plain_event
 from rapo_gate.fields import Option
 from rapo_gate.format import instant, time_of
 from rapo_gate.gate import Gate
-from rapo_gate.migrate import NEW
-from rapo_gate.migrate import migrate as migrated
 from rapo_gate.retention import compact as compacted
 from rapo_gate.retention import erase as erased
 from rapo_gate.store import Store, open_store
@@ -225,29 +222,3 @@ def compact(
         done = compacted(store, point, reason=reason, by=by or login())
     words = f"dropped the bodies of {done.dropped} events before {instant(point)}\n"
     tables.answer(asdict(done), f"{words}kept {done.kept}; event {done.event}", as_json)
-
-
-def migrate(
-    db: Db,
-    out: Annotated[str, typer.Option(help="Where the new log goes: a file, or postgresql://…")],
-    config: Annotated[
-        Path | None, typer.Option(help=f"TOML with the new settings: {', '.join(NEW)}.")
-    ] = None,
-    as_json: Json = False,
-) -> None:
-    """Copy a log of the first format into a new one. The old one stays."""
-    given: dict[str, Any] = {}
-    if config is not None:
-        with config.open("rb") as file:
-            given = tomllib.load(file)
-    if "://" not in out and Path(out).exists():
-        raise FileExistsError(f"{out} exists; choose another --out, or remove it")
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        done = migrated(db, out, given)
-    words = (
-        f"copied {done.events} events to {out}\n"
-        f"{done.differ} of {done.regions} regions have another psi than their last decision had, "
-        f"{done.lower} of them a lower one; `rapo-gate fit` finds settings for this log"
-    )
-    tables.answer(asdict(done), words, as_json)

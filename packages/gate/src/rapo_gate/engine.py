@@ -214,7 +214,7 @@ class Engine:
         state, kept = None, self.store.load_snapshot()
         if kept is not None:
             try:
-                state = load(*kept, self.store.find)
+                state = load(*kept)
             except ValueError as error:
                 warnings.warn(f"{error}; the whole log is read instead", stacklevel=4)
         if state is not None:
@@ -247,7 +247,7 @@ class Engine:
         for events in pieces(self.store, self.state.position):
             self.unsure = True  # an event is half taken in if the log goes away now
             for event in events:
-                self.state.apply(event)
+                self.state.apply(event, self.store)
             self.unsure = False
         self._publish()
 
@@ -337,16 +337,12 @@ class Engine:
             raise StoreError(self.broken)
         self._make_sure()
         keys = [key for job in jobs for key in job.keys]
-        try:
-            with self.store.appending(self.state.position, keys) as log:
-                self.unsure = True
-                self.state.fetch = log.find  # it sees what is not committed yet
-                for event in log.tail(self.state.position):
-                    self.state.apply(event)
-                self._tick_if_due(log)
-                answers = self._do(jobs, log)
-        finally:
-            self.state.fetch = self.store.find
+        with self.store.appending(self.state.position, keys) as log:
+            self.unsure = True
+            for event in log.tail(self.state.position):
+                self.state.apply(event, log)
+            self._tick_if_due(log)
+            answers = self._do(jobs, log)
         self.unsure = False
         return answers
 
@@ -364,7 +360,7 @@ class Engine:
             try:
                 value, events = job.work(self.state, log)
                 for event in events:
-                    self.state.apply(event)
+                    self.state.apply(event, log)
                 answers.append((job.future, value, None))
             except StoreError:
                 raise
@@ -385,7 +381,7 @@ class Engine:
 
     def _log(self, log: Appending, *drafts: Draft) -> None:
         for event in log.append(drafts):
-            self.state.apply(event)
+            self.state.apply(event, log)
 
     def _tick_if_due(self, log: Appending) -> None:
         now = self._tick_now()

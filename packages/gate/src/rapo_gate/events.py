@@ -37,8 +37,8 @@ _ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=Fal
 class DroppedError(LookupError):
     """A compaction dropped the body of an event; its Compaction says when, and up to where."""
 
-    def __init__(self, what: str) -> None:
-        super().__init__(f"{what} was dropped by a compaction")
+    def __str__(self) -> str:
+        return f"{self.args[0]} was dropped by a compaction"
 
 
 class Draft(NamedTuple):
@@ -207,6 +207,25 @@ def plain_event(event: Event) -> dict[str, Any]:
     if event.kind == "HarmReport":
         head["exposed_at"] = data["at"]
     return {**{name: value for name, value in data.items() if name not in head}, **head}
+
+
+def event_of(values: dict[str, Any]) -> Event:
+    """The event that `plain_event` gave, with its body; digests of callers are not kept there."""
+    data = dict(values)
+    position, kind, at = (data.pop(name) for name in ("position", "kind", "at"))
+    if kind == "Decision":
+        p, psi = (np.array(data[name], np.float64) for name in ("p", "psi"))
+        body = DecisionBody(
+            checked_regions(data["regions"]), p, psi, float((p * psi).sum() / p.sum()),
+            data["tick"], data["revision"], data["mode"] == "enforce", data["stimulus"],
+        )  # fmt: skip
+        return Event(
+            position, kind, at, decision_key(data["decision_id"]), b"", pack_decision(body)
+        )
+    key = exposure_key(data["decision_id"]) if kind == "Exposure" else None
+    if kind == "HarmReport":
+        data["at"], key = data.pop("exposed_at"), report_key(data["source"], data["key"])
+    return Event(position, kind, at, key, b"", packed(data))
 
 
 _DECISION = key_of("d", "")

@@ -259,7 +259,7 @@ class Gate:
             if done is not None and log.find([action_key(name)]):
                 return done, []  # the first attempt was committed after all, where it stood then
             draft = draft_on(state)
-            effect = preview(state, draft)
+            effect = preview(state, draft, log)
             events = log.append([draft])
             at = events[0].position
             done = Effect(False, effect.regions, effect.reports, at, at)
@@ -267,7 +267,7 @@ class Gate:
 
         if action.dry_run:
             self.flush()
-            return self.read(lambda state: preview(state, draft_on(state)))
+            return self.read(lambda state: preview(state, draft_on(state), self.store))
         return self.engine.submit(work).result()  # type: ignore[no-any-return]
 
     # --- what it tells

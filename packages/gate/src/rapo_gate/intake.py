@@ -11,6 +11,7 @@ from rapo_core.checks import UserError
 from rapo_gate.config import GateConfig
 from rapo_gate.events import (
     Draft,
+    DroppedError,
     Event,
     Region,
     checked_region,
@@ -74,7 +75,8 @@ class ReportResult:
     """`accepted`, `review` (too late to count by itself), `quarantined` (a region that no
     decision ever had), or `refused`."""
     code: int
-    """As in HTTP: 200 accepted, 202 waits for a reviewer, 409 key used for another body, 422."""
+    """As in HTTP: 200 accepted, 202 waits for a reviewer, 409 key used for another body, 410 a
+    compaction dropped what the answer needs, 422."""
     report_id: int | None = None
     """Its position in the log."""
     duplicate: bool = False
@@ -177,66 +179,85 @@ def take_in(
     known = log.find(list(dict.fromkeys(c.key for c in sound)))
     named = {c.values["decision_id"] for c in sound if "decision_id" in c.values}
     made = _made(log.find([*map(decision_key, named), *map(exposure_key, named)]), named)
-    drafts: dict[str, Draft] = {}
-    waits: dict[str, str] = {}
-    results: list[ReportResult | Checked] = []
+    drafts: dict[str, tuple[Draft, str]] = {}
+    """By key, what is new, and what it waits for."""
+    results: list[ReportResult | str] = []
+    """Of each item its result, or the key of a report whose position is not known yet."""
     for item in checked:
         if isinstance(item, ReportResult):
             results.append(item)
-            continue
-        first = known.get(item.key) or drafts.get(item.key)
-        if first is not None:
-            same = first.digest == item.digest
-            results.append(item if same else _conflict(item))
-            continue
-        try:
-            tick = _tick(item.values, made, state.config, now)
-        except ValueError as error:
-            results.append(refused(str(error)))
-            continue
-        waits[item.key] = why = _waits_for(item.values, tick, state)
-        # `packed` of all of it: these two names come last in the alphabet
-        body = item.body[:-1] + f',"tick":{tick},"waits_for":"{why}"}}'.encode()
-        drafts[item.key] = Draft("HarmReport", now, item.key, item.digest, body)
-        results.append(item)
-    events = log.append(list(drafts.values()))
-    positions = {e.key: e.position for e in events}
+        elif item.key in known:
+            results.append(_again(known[item.key], item))
+        elif item.key in drafts:
+            same = drafts[item.key][0].digest == item.digest
+            results.append(item.key if same else _conflict(item))
+        else:
+            try:
+                tick = _tick(item.values, made, state.config, now)
+            except DroppedError as error:
+                results.append(refused(str(error), 410))
+                continue
+            except ValueError as error:
+                results.append(refused(str(error)))
+                continue
+            why = _waits_for(item.values, tick, state)
+            # `packed` of all of it: these two names come last in the alphabet
+            body = item.body[:-1] + f',"tick":{tick},"waits_for":"{why}"}}'.encode()
+            drafts[item.key] = Draft("HarmReport", now, item.key, item.digest, body), why
+            results.append(item.key)
+    events = log.append([draft for draft, _ in drafts.values()])
+    positions = {str(e.key): e.position for e in events}
+    first: set[str] = set()
     answers = []
     for result in results:
-        if isinstance(result, ReportResult):
-            answers.append(result)
-            continue
-        new = positions.pop(result.key, None)
-        if new is not None:
-            known[result.key] = events[new - events[0].position]
-            answers.append(_result(new, waits[result.key], False))
-        else:
-            event = known[result.key]
-            answers.append(_result(event.position, event.data()["waits_for"], True))
+        if isinstance(result, str):
+            repeated = result in first
+            first.add(result)
+            result = _result(positions[result], drafts[result][1], repeated)
+        answers.append(result)
     return answers, events
 
 
-def _made(found: dict[str, Event], named: set[str]) -> dict[str, tuple[int, set[Region]]]:
-    """Tick of each decision that is there, and what it showed: its candidates if nobody told."""
-    made: dict[str, tuple[int, set[Region]]] = {}
+def _again(event: Event, item: Checked) -> ReportResult:
+    """The result of a report whose key is in the log already."""
+    if event.digest != item.digest:
+        return _conflict(item)
+    try:
+        return _result(event.position, event.data()["waits_for"], True)
+    except DroppedError as error:
+        return refused(str(error), 410)
+
+
+Made = dict[str, tuple[int, set[Region]] | None]
+"""By decision, its tick and the regions it showed; None where a compaction dropped them."""
+
+
+def _made(events: dict[str, Event], named: set[str]) -> Made:
+    """The decisions that are in the log: what was shown, or all candidates if nobody told."""
+    made: Made = {}
     for name in named:
-        event, exposure = found.get(decision_key(name)), found.get(exposure_key(name))
-        if event is not None:
+        event, exposure = events.get(decision_key(name)), events.get(exposure_key(name))
+        if event is None:
+            continue
+        try:
             body = unpack_decision(event.body)
             made[name] = body.tick, set(exposure.data()["shown"] if exposure else body.ids())
+        except DroppedError:
+            made[name] = None
     return made
 
 
-def _tick(
-    values: dict[str, Any], made: dict[str, tuple[int, set[Region]]], config: GateConfig, now: float
-) -> int:
-    """Tick of the exposure that a report is about; `made` is what `_made` found."""
+def _tick(values: dict[str, Any], made: Made, config: GateConfig, now: float) -> int:
+    """Tick of the exposure that a report is about."""
     if "decision_id" not in values:
         return floor(float(values["at"]) / config.tick_seconds)
     name = values["decision_id"]
     if name not in made:
         raise UserError(f"decision_id {name!r} is of no decision of this gate")
-    tick, shown = made[name]
+    decision = made[name]
+    if decision is None:
+        raise DroppedError(f"what decision {name!r} showed")
+    tick, shown = decision
     age = floor(now / config.tick_seconds) - tick
     if age > config.D_max:
         raise UserError(f"the decision is {age} ticks old; D_max allows {config.D_max}")

@@ -5,9 +5,9 @@ Harm is a whole number of `UNIT`s: sums are exact, so they do not depend on the 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -21,7 +21,7 @@ from rapo_gate.events import (
     exposure_key,
     unpack_decision,
 )
-from rapo_gate.registry import Registry
+from rapo_gate.registry import Numbering, Registry
 
 UNIT = 2**32
 """Fixed-point one: harm 1, or the whole of one decision's exposure."""
@@ -253,8 +253,13 @@ def joined(pieces: Iterable[tuple[bytes]]) -> Rows:
 # --- from a report to the regions that it is about: who gets which part of the harm
 
 
-Fetch = Callable[[Sequence[str]], dict[str, Event]]
-"""Events of the log by their unique keys; those that are not there are left out."""
+class Lookup(Protocol):
+    """A log, or an open transaction of one, in which decisions are looked up."""
+
+    def find(self, keys: Sequence[str]) -> dict[str, Event]:
+        """Events by their unique keys; those that are not there are left out."""
+        ...
+
 
 Shares = tuple[list[Region], npt.NDArray[Any]]
 """Distinct regions and the weight of each, summing to 1."""
@@ -278,7 +283,7 @@ class Report:
     rolled_back: bool = False
 
 
-def attributed(reports: Sequence[Report], fetch: Fetch, before: int) -> list[Shares]:
+def attributed(reports: Sequence[Report], log: Lookup, before: int) -> list[Shares]:
     """Regions of reports and their weights.
 
     A report that names regions is about them in equal parts (they were checked against its
@@ -286,14 +291,14 @@ def attributed(reports: Sequence[Report], fetch: Fetch, before: int) -> list[Sha
 
     Args:
         reports: what was reported.
-        fetch: looks decisions up.
+        log: in which decisions are looked up.
         before: only exposures logged before this position count.
     """
     wanted = list({str(r.decision_id) for r in reports if r.regions is None})
     found: dict[str, Event] = {}
     for start in range(0, len(wanted), 500):
         part = wanted[start : start + 500]
-        found |= fetch([*map(decision_key, part), *map(exposure_key, part)])
+        found |= log.find([*map(decision_key, part), *map(exposure_key, part)])
     by_decision = {d: _of_decision(found, d, before) for d in wanted}
     return [
         shown_shares(dict.fromkeys(r.regions))
@@ -305,13 +310,11 @@ def attributed(reports: Sequence[Report], fetch: Fetch, before: int) -> list[Sha
 
 def booked(
     reports: Sequence[Report], shares: Sequence[Shares], tick: int, agree_share: float,
-    regions: Registry, sources: Registry, signals: Registry,
+    regions: Registry, sources: Numbering, signals: Numbering,
 ) -> Rows:  # fmt: skip
     """Rows of the ledger for reports that count in a tick; new names are given numbers."""
-    for name in sorted({r.source for r in reports}):
-        sources.add_one(name)
-    for name in sorted({r.signal for r in reports}):
-        signals.add_one(name)
+    sources.add(sorted({r.source for r in reports}))
+    signals.add(sorted({r.signal for r in reports}))
     sizes = [weight.size for _, weight in shares]
     weight = np.concatenate([w for _, w in shares])
     rows = np.zeros(weight.size, ROW)

@@ -254,17 +254,12 @@ def _room(array: npt.NDArray[Any], rows: int) -> npt.NDArray[Any]:
     return longer
 
 
-class Registry:
-    """Names in the order in which they came; a name keeps its number for ever.
-
-    One thread adds while others ask for `reals`: see `NameTable`. A number that an asker has not
-    heard of yet is beyond the end of his reals, whatever the tables say.
-    """
+class Numbering:
+    """Names in the order in which they came; a name keeps its number for ever."""
 
     def __init__(self, names: Iterable[Region] = ()) -> None:
         self.names: list[Region] = []
         self._numbers: dict[Region, int] = {}
-        self._integers, self._strings = IntTable(), NameTable()
         self.add(list(names))
 
     def __len__(self) -> int:
@@ -273,13 +268,33 @@ class Registry:
     def __contains__(self, name: Region) -> bool:
         return name in self._numbers
 
-    def add(self, names: list[Any]) -> None:
-        """Take in those names that are new."""
-        start = len(self.names)
+    def add(self, names: Iterable[Any]) -> None:
+        """Give numbers to those names that are new."""
         for name in names:
             if name not in self._numbers:
                 self._numbers[name] = len(self.names)
                 self.names.append(name)
+
+    def number(self, name: Region) -> int:
+        """Number of a name, UNKNOWN where there is none."""
+        return self._numbers.get(name, UNKNOWN)
+
+
+class Registry(Numbering):
+    """A numbering whose numbers are looked up many at a time, by kernels.
+
+    One thread adds while others ask for `reals`: see `NameTable`. A number that an asker has not
+    heard of yet is beyond the end of his reals, whatever the tables say.
+    """
+
+    def __init__(self, names: Iterable[Region] = ()) -> None:
+        self._integers, self._strings = IntTable(), NameTable()
+        super().__init__(names)
+
+    def add(self, names: Iterable[Any]) -> None:
+        """Give numbers to those names that are new."""
+        start = len(self.names)
+        super().add(names)
         new = self.names[start:]
         whole = [i for i, name in enumerate(new, start) if not isinstance(name, str)]
         if whole:
@@ -293,18 +308,6 @@ class Registry:
     def integers(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int32]]:
         """Arrays of the table of names that are integers, for `reals_into`."""
         return self._integers.arrays
-
-    def number(self, name: Region) -> int:
-        """Number of a name, UNKNOWN where there is none."""
-        return self._numbers.get(name, UNKNOWN)
-
-    def add_one(self, name: Region) -> int:
-        """Number of a name, new or not."""
-        number = self._numbers.get(name)
-        if number is None:
-            self.add([name])
-            number = self._numbers[name]
-        return number
 
     def numbers(self, names: npt.NDArray[np.int64] | Names | list[Any]) -> npt.NDArray[np.int32]:
         """Numbers of many names, UNKNOWN where there is none."""

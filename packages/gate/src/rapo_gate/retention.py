@@ -13,6 +13,7 @@ from __future__ import annotations
 import re
 import secrets
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any
@@ -29,7 +30,7 @@ from rapo_gate.events import (
     packed,
     report_key,
 )
-from rapo_gate.registry import Registry
+from rapo_gate.registry import Numbering
 from rapo_gate.snapshot import beginning, dump, folded, heads_of, load
 from rapo_gate.state import State
 from rapo_gate.store import Rewriting, Store, StoreError, events_of, pieces
@@ -87,11 +88,11 @@ def erase(
         raise UserError("an erasure needs a reason, which must not have the reporter's name in it")
     pseudonym = f"erased-{secrets.token_hex(8)}"
     with store.rewriting() as log:
-        before = folded(beginning(store, log.find), log).field_hash()
+        before = folded(beginning(store), log).field_hash()
         count = rename_in_log(log, source, pseudonym)
         if not count:
             raise LookupError(f"no report in {store.address} is from {source!r}")
-        start = beginning(store, log.find)
+        start = beginning(store)
         rename_in_state(start, source, pseudonym)
         if start.position:
             log.keep(start.position, dump(start), start.ledger.rows, base=True)
@@ -133,7 +134,7 @@ def compact(
         until = _until(log, first, before)
         if until <= first:
             raise UserError(f"nothing is left to drop before {before:.0f}")
-        at_point = folded(beginning(store, log.find), log, until)
+        at_point = folded(beginning(store), log, until)
         oldest = now - at_point.config.D_max * at_point.config.tick_seconds
         if before > oldest:
             raise UserError(
@@ -143,7 +144,7 @@ def compact(
         fields, data = at_point.field_hash(), dump(at_point)
         rows = at_point.ledger.rows.copy()
         log.keep(until, data, rows, base=True)
-        needed, end = _needed(load(data, rows, log.find), log)
+        needed, end = _needed(load(data, rows), log)
         if end.field_hash() != folded(at_point, log).field_hash():
             raise RuntimeError("the snapshot does not lead to the same fields; nothing was changed")
         chain = _chain(log, first, until)
@@ -164,7 +165,7 @@ def compact(
 
 def _append(log: Rewriting, state: State, kind: str, body: dict[str, Any], now: float) -> Event:
     (event,) = log.append([drafted(kind, now, body)])
-    state.apply(event)
+    state.apply(event, log)
     return event
 
 
@@ -200,18 +201,23 @@ def _until(log: Rewriting, first: int, before: float) -> int:
     return until
 
 
+class _Noted:
+    """A log that notes the keys that were looked up in it and are there."""
+
+    def __init__(self, log: Rewriting) -> None:
+        self._log, self.keys = log, set[str]()
+
+    def find(self, keys: Sequence[str]) -> dict[str, Event]:
+        """Events by unique key."""
+        events = self._log.find(keys)
+        self.keys.update(events)
+        return events
+
+
 def _needed(state: State, log: Rewriting) -> tuple[set[str], State]:
     """Keys of decisions and exposures that a fold from here on looks up, and where it ends."""
-    needed: set[str] = set()
-
-    def noted(keys: Any) -> dict[str, Event]:
-        found = log.find(keys)
-        needed.update(found)
-        return found
-
-    state.fetch = noted
-    end = folded(state, log)
-    end.fetch = log.find
+    noted = _Noted(log)
+    needed, end = noted.keys, folded(state, log, lookup=noted)
     for report in (*end.due(), *end.review.values()):
         if report.decision_id is not None:
             needed |= {decision_key(report.decision_id), exposure_key(report.decision_id)}
@@ -300,7 +306,7 @@ def _scrubbed(data: dict[str, Any], source: str, pseudonym: str) -> dict[str, An
 def rename_in_state(state: State, source: str, pseudonym: str) -> None:
     """In a state that a snapshot holds; numbers stay, so no row of the ledger changes."""
     names = [pseudonym if name == source else name for name in state.sources.names]
-    state.sources = Registry(names)
+    state.sources = Numbering(names)
     for report in (*state.due(), *state.review.values()):
         if report.source == source:
             report.source = pseudonym

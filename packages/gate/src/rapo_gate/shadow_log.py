@@ -10,26 +10,27 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from math import floor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from rapo_core.checks import UserError
 from rapo_gate.cells import Stops
 from rapo_gate.config import GateConfig
-from rapo_gate.events import plain_event
-from rapo_gate.exposure import Exposure
+from rapo_gate.events import Event, event_of, packed
+from rapo_gate.exposure import Exposure, Piece
 from rapo_gate.fold import Fold
 from rapo_gate.law import params_of
 from rapo_gate.ledger import NOTHING, ROW, UNIT, Ledger
+from rapo_gate.snapshot import beginning
+from rapo_gate.state import State
 from rapo_gate.store import events_of
 
 if TYPE_CHECKING:
     from rapo_gate.gate import Gate
 
-Values = dict[str, Any]
 Ints = npt.NDArray[np.int64]
 Reals = npt.NDArray[np.float64]
 MOST_CAP = 1e6
@@ -45,100 +46,99 @@ class ShadowLog:
     seen: tuple[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[Any]]
     """Ticks, regions, exposures; a decision is one exposure, shared among what it showed."""
     said: tuple[npt.NDArray[Any], ...]
-    """Ticks of exposure, regions, amounts of harm, reporters, signals."""
+    """Ticks of exposure, regions, amounts of harm, reporters, signals, and whether the region's
+    share of the report is too small to agree with anybody (all False if left out)."""
     delay: int = 1
     """Ticks after which reports count."""
 
     @classmethod
     def of_gate(cls, gate: Gate) -> ShadowLog:
-        """From a gate, best opened with read_only=True."""
-        return cls.of_events(map(plain_event, events_of(gate.store)))
+        """From a gate, best opened with read_only=True.
+
+        Of a log that was compacted the events after the compaction's point are used.
+        """
+        return cls.of_events(events_of(gate.store), beginning(gate.store))
 
     @classmethod
     def of_file(cls, path: Path) -> ShadowLog:
-        """From a file that `rapo-gate export` wrote."""
+        """From a file that `rapo-gate export` wrote.
+
+        Raises:
+            UserError: the file does not have a whole log.
+        """
         with open(path, encoding="utf-8") as lines:
-            return cls.of_events(json.loads(line) for line in lines)
+            values = [json.loads(line) for line in lines]
+        if not values or "created" not in values[0] or any("dropped" in v for v in values):
+            raise UserError(
+                f"{path} does not have a log from its first event on; fit the gate itself, or "
+                "export the whole log of one that was not compacted"
+            )
+        return cls.of_events(map(event_of, values))
 
     @classmethod
-    def of_events(cls, events: Iterable[Values]) -> ShadowLog:
-        """From events as `plain_event` gives them, in the order of the log.
+    def of_events(cls, events: Iterable[Event], start: State | None = None) -> ShadowLog:
+        """From the events of a log, which a state takes in as the state of a gate does.
 
-        Reports that wait for a reviewer are left out: late ones, and those on unknown regions.
+        Reports that were rolled back, and those that wait for a reviewer, are left out.
+
+        Args:
+            events: of the log, from its first one on.
+            start: what came before those events that `start` has not taken in yet.
         """
-        book = _Book()
+        state, log = start or State(), _Events()
+        begun, seen = state.tick, list[tuple[int, Piece]]()
+        exposed = {r.position: r.tick for r in (*state.due(), *state.review.values())}
         for event in events:
-            book.take(event)
-        return book.closed()
-
-
-class _Book:
-    """Takes events one by one."""
-
-    def __init__(self) -> None:
-        self.numbers: dict[Any, int] = {}
-        self.shown: dict[str, tuple[int, list[int], list[float]]] = {}
-        self.said: list[tuple[int, int, float, str, str]] = []
-        self.seconds, self.delay = 60.0, 1
-
-    def take(self, event: Values) -> None:
-        kind = event["kind"]
-        if kind == "ConfigChange" and "config" in event:
-            config = event["config"]
-            self.seconds = float(config.get("tick_seconds", self.seconds))
-            self.delay = int(config.get("D", self.delay))
-        elif kind == "Decision":
-            regions = [self._number(r) for r in event["regions"]]
-            self.shown[event["decision_id"]] = (event["tick"], regions, event["served"])
-        elif kind == "Exposure" and event["decision_id"] in self.shown and event["shown"]:
-            tick = self.shown[event["decision_id"]][0]
-            regions = [self._number(r) for r in event["shown"]]
-            self.shown[event["decision_id"]] = (tick, regions, [1 / len(regions)] * len(regions))
-        elif kind == "HarmReport" and not event.get("waits_for"):
-            self._report(event)
-
-    def _report(self, event: Values) -> None:
-        """One row for each region that a report blames, by its share."""
-        tick = floor(float(event["exposed_at"]) / self.seconds)
-        decision = self.shown.get(event.get("decision_id") or "")
-        if decision is not None:
-            tick = decision[0]
-        if event.get("regions"):
-            names = [self._number(r) for r in event["regions"]]
-            shares = [1 / len(names)] * len(names)
-        elif decision is not None:
-            names, shares = decision[1], decision[2]
-        else:
-            return
-        for name, share in zip(names, shares, strict=True):
-            self.said.append((tick, name, event["harm"] * share, event["source"], event["signal"]))
-
-    def _number(self, region: Any) -> int:
-        return self.numbers.setdefault(region, len(self.numbers))
-
-    def closed(self) -> ShadowLog:
-        """The arrays."""
-        seen: dict[tuple[int, int], float] = {}
-        for tick, regions, shares in self.shown.values():
-            for region, share in zip(regions, shares, strict=True):
-                seen[tick, region] = seen.get((tick, region), 0.0) + share
-        places = np.array(list(seen), np.int64).reshape(-1, 2)
-        columns: list[list[Any]] = [[row[i] for row in self.said] for i in range(5)]
-        return ShadowLog(
-            list(self.numbers),
-            (places[:, 0], places[:, 1], np.array(list(seen.values()), np.float64)),
+            log.keep(event)
+            if event.position <= state.position:
+                continue
+            if event.kind == "Tick":
+                seen += _counted_by(state, int(event.data()["tick"]))
+            state.apply(event, log)
+            if event.kind == "HarmReport":
+                exposed[event.position] = int(event.data()["tick"])
+        delay = state.config.D
+        last = max([state.tick, *state.fold.exposure.ticks()]) + delay + 1
+        seen += _counted_by(state, last)
+        state.apply(Event(state.position + 1, "Tick", 0.0, None, b"", packed({"tick": last})), log)
+        rows = state.ledger.rows
+        rows = rows[~rows["rolled_back"] & (rows["tick"] > begun)]
+        region, source, signal = (rows[n].astype(np.int64) for n in ("region", "source", "signal"))
+        return cls(
+            state.regions.names,
             (
-                np.array(columns[0], np.int64), np.array(columns[1], np.int64),
-                np.array(columns[2], np.float64), _numbers(columns[3]), _numbers(columns[4]),
+                np.repeat([tick for tick, _ in seen], [len(r) for _, (r, _) in seen]),
+                np.concatenate([np.zeros(0, np.int64), *(r for _, (r, _) in seen)]),
+                np.concatenate([np.zeros(0), *(units / UNIT for _, (_, units) in seen)]),
             ),
-            self.delay,
+            (
+                np.array([exposed[report] for report in rows["report"].tolist()], np.int64),
+                region, rows["amount"] / UNIT, source, signal, rows["bystander"].copy(),
+            ),
+            delay,
         )  # fmt: skip
 
 
-def _numbers(names: list[str]) -> npt.NDArray[np.int64]:
-    """Names as numbers from 0."""
-    known = {name: number for number, name in enumerate(dict.fromkeys(names))}
-    return np.array([known[name] for name in names], np.int64)
+def _counted_by(state: State, until: int) -> list[tuple[int, Piece]]:
+    """Exposures that will count up to a tick and have not counted yet, by their own tick."""
+    exposure, delay = state.fold.exposure, state.config.D
+    return [(t, exposure.of_tick(t)) for t in exposure.ticks() if t + delay <= until]
+
+
+class _Events:
+    """Decisions and exposures by their keys: what a state looks up."""
+
+    def __init__(self) -> None:
+        self._by_key: dict[str, Event] = {}
+
+    def keep(self, event: Event) -> None:
+        """Remember an event that may be looked up."""
+        if event.key is not None and event.kind in ("Decision", "Exposure"):
+            self._by_key[event.key] = event
+
+    def find(self, keys: Sequence[str]) -> dict[str, Event]:
+        """Events by unique key; those that are not there are left out."""
+        return {key: self._by_key[key] for key in keys if key in self._by_key}
 
 
 # --- under any settings
@@ -179,7 +179,8 @@ class History:
         Args:
             regions: how many, n.
             seen: ticks, regions (0..n-1) and numbers of exposures.
-            said: ticks of exposure, regions, amounts of harm, reporters, and signals or nothing.
+            said: ticks of exposure, regions, amounts of harm, reporters, and, unless left out,
+                signals, and whether the row agrees with nobody.
             delay: ticks after which both count, `D` of a gate.
             cap_source: most harm of one reporter in one tick; more is scaled down to it.
         """
@@ -193,6 +194,8 @@ class History:
         rows["source"] = np.unique(who, return_inverse=True)[1][order]
         if kinds:
             rows["signal"] = np.unique(kinds[0], return_inverse=True)[1][order]
+        if kinds[1:]:
+            rows["bystander"] = kinds[1][order]
         ledger = Ledger()
         ledger.seat(rows["region"])
         ledger.append(rows, MOST_CAP if cap_source is None else cap_source)

@@ -25,9 +25,9 @@ from rapo_gate.config import GateConfig
 from rapo_gate.events import Event
 from rapo_gate.exposure import Exposure
 from rapo_gate.fold import ROW, Change, Fold, Rows, Vouch
-from rapo_gate.ledger import Ledger
-from rapo_gate.registry import Registry
-from rapo_gate.state import Fetch, Report, State
+from rapo_gate.ledger import Ledger, Lookup
+from rapo_gate.registry import Numbering, Registry
+from rapo_gate.state import Report, State
 from rapo_gate.store import Rewriting, Store, StoreError, events_of
 from rapo_gate.traffic import Traffic
 
@@ -85,7 +85,7 @@ def dump(state: State) -> bytes:
     return stream.getvalue()
 
 
-def load(data: bytes, rows: Rows, fetch: Fetch) -> State:
+def load(data: bytes, rows: Rows) -> State:
     """The state of a snapshot and of the rows of the ledger that were kept with it.
 
     Raises:
@@ -101,7 +101,7 @@ def load(data: bytes, rows: Rows, fetch: Fetch) -> State:
             raise UserError(f"it belongs to a ledger of {head['rows']} rows, got {rows.size}")
         if rows.dtype != ROW or _checksum(rows) != head["rows_checksum"]:
             raise UserError("its ledger is not the one that it was kept with")
-        state = _state(head, arrays, rows, fetch)
+        state = _state(head, arrays, rows)
     except Exception as error:  # damaged bytes make the readers of zip, NumPy and JSON raise any
         raise UserError(f"a snapshot cannot be read: {error}") from error
     if state.field_hash() != head["field_hash"] or state.config.digest() != head["config_hash"]:
@@ -109,15 +109,13 @@ def load(data: bytes, rows: Rows, fetch: Fetch) -> State:
     return state
 
 
-def _state(
-    head: dict[str, Any], arrays: dict[str, npt.NDArray[Any]], rows: Rows, fetch: Fetch
-) -> State:
-    state = State(fetch)
+def _state(head: dict[str, Any], arrays: dict[str, npt.NDArray[Any]], rows: Rows) -> State:
+    state = State()
     for name in ("position", "revision", "created", "mode", "percent", "rollbacks", "escalations",
                  "bands_left"):  # fmt: skip
         setattr(state, name, head[name])
     state.regions = Registry(head["regions"])
-    state.sources, state.signals = Registry(head["sources"]), Registry(head["signals"])
+    state.sources, state.signals = Numbering(head["sources"]), Numbering(head["signals"])
     state.fold = _fold(head["fold"], arrays, rows)
     state.pending = {t: [Report(**r) for r in rs] for t, rs in head["pending"]}
     state.review = {r["position"]: Report(**r) for r in head["review"]}
@@ -175,14 +173,16 @@ def replayed(store: Store, until: int) -> Replay:
     return Replay(fresh.position, fresh.revision, fresh.tick, fresh.field_hash(), store.integrity())
 
 
-def folded(state: State, log: Store | Rewriting, until: int | None = None) -> State:
+def folded(
+    state: State, log: Store | Rewriting, until: int | None = None, lookup: Lookup | None = None
+) -> State:
     """A state that has taken in what a log has beyond it, up to a position."""
     for event in events_of(log, state.position, until):
-        state.apply(event)
+        state.apply(event, lookup or log)
     return state
 
 
-def beginning(store: Store, fetch: Fetch | None = None) -> State:
+def beginning(store: Store) -> State:
     """What a fold of the log begins with: nothing, or the snapshot that a compaction kept.
 
     Raises:
@@ -190,9 +190,9 @@ def beginning(store: Store, fetch: Fetch | None = None) -> State:
     """
     base = store.load_base()
     if base is None:
-        return State(fetch or store.find)
+        return State()
     try:
-        state = load(*base, fetch or store.find)
+        state = load(*base)
         if state.position > store.last():
             raise UserError(f"the log ends at event {store.last()}")
         return state

@@ -13,32 +13,23 @@ from rapo_core.checks import UserError
 from rapo_gate.config import GateConfig
 from rapo_gate.events import LOG_FORMAT, Event, Region, decision_key, unpack_decision
 from rapo_gate.fold import Fold, Vouch
-from rapo_gate.ledger import UNIT, Fetch, Ledger, Report, Shares, attributed, booked, shown_shares
-from rapo_gate.registry import UNKNOWN, Registry
+from rapo_gate.ledger import UNIT, Ledger, Lookup, Report, attributed, booked, shown_shares
+from rapo_gate.registry import UNKNOWN, Numbering, Registry
 from rapo_gate.traffic import Traffic, served_units
 
-__all__ = ["Fetch", "OldLogError", "Report", "State"]
-
-
-class OldLogError(UserError):
-    """The log is of a format whose settings mean something else now."""
+__all__ = ["Report", "State"]
 
 
 class State:
-    """Fields, registries, ledger, review queue, human decisions and counts at a log position.
+    """Fields, registries, ledger, review queue, human decisions and counts at a log position."""
 
-    Args:
-        fetch: looks up events by unique key: decisions are not kept in memory.
-    """
-
-    def __init__(self, fetch: Fetch) -> None:
-        self.fetch = fetch
+    def __init__(self) -> None:
         self.position = 0
         self.revision = 0
         """Position of the last event that changed what is served."""
         self.created: dict[str, Any] = {}
         self.mode, self.percent = "shadow", 100.0
-        self.regions, self.sources, self.signals = Registry(), Registry(), Registry()
+        self.regions, self.sources, self.signals = Registry(), Numbering(), Numbering()
         self.fold = Fold(0, GateConfig())
         self.pending: dict[int, list[Report]] = {}
         self.review: dict[int, Report] = {}
@@ -65,14 +56,14 @@ class State:
         """What has counted."""
         return self.fold.ledger
 
-    def apply(self, event: Event) -> None:
-        """Take in the next event of the log."""
+    def apply(self, event: Event, log: Lookup) -> None:
+        """Take in the next event of the log, in which decisions and exposures are looked up."""
         if event.position <= self.position:
             raise UserError(f"event {event.position} came after {self.position}")
         if event.kind == "Decision":
             self._decision(event)
         else:
-            _TAKES_IN[event.kind](self, event, event.data())
+            _TAKES_IN[event.kind](self, event, event.data(), log)
         self.position = event.position
 
     # --- what platforms send
@@ -92,9 +83,9 @@ class State:
             units = served_units(body.p, body.psi, body.enforced)
             self.fold.exposure.add(body.tick, numbers, units)
 
-    def _exposure(self, event: Event, data: dict[str, Any]) -> None:
+    def _exposure(self, event: Event, data: dict[str, Any], log: Lookup) -> None:
         key = decision_key(data["decision_id"])
-        body = unpack_decision(self.fetch([key])[key].body)
+        body = unpack_decision(log.find([key])[key].body)
         names, weight = shown_shares(data["shown"])
         served, shown = self.regions.numbers(body.regions), self.regions.numbers(names)
         self.traffic.expose(served, body.served, shown, weight)
@@ -103,7 +94,7 @@ class State:
             add(body.tick, served, -served_units(body.p, body.psi, body.enforced))
             add(body.tick, shown, np.rint(weight * UNIT).astype(np.int64))
 
-    def _harmreport(self, event: Event, data: dict[str, Any]) -> None:
+    def _harmreport(self, event: Event, data: dict[str, Any], log: Lookup) -> None:
         report = Report(
             event.position, data["source"], data["signal"], data["harm"], data["at"],
             data["tick"], data.get("decision_id"), data.get("regions"), data["waits_for"],
@@ -115,7 +106,7 @@ class State:
         self.traffic.now.reports += 1
         self.traffic.now.lag += max(0.0, event.at - report.at)
 
-    def _tick(self, event: Event, data: dict[str, Any]) -> None:
+    def _tick(self, event: Event, data: dict[str, Any], log: Lookup) -> None:
         closed, until, exposure = self.tick, int(data["tick"]), self.fold.exposure
         shown = exposure.of_tick(closed)  # before it counts
         seen = {t + self.config.D: t for t in exposure.ticks()}
@@ -123,7 +114,7 @@ class State:
             if tick in seen:
                 self.fold.expose(seen[tick], tick)
             if tick in self.pending:
-                self._resolve(self.pending.pop(tick), tick, event.position)
+                self._resolve(self.pending.pop(tick), tick, event.position, log)
         self.fold.run(until)
         for region in [r for r, o in self.overrides.items() if self.expired(o)]:
             del self.overrides[region]
@@ -136,8 +127,8 @@ class State:
 
     # --- what people do
 
-    def _confirm(self, event: Event, data: dict[str, Any]) -> None:
-        vouches = self.vouches(data, event.position)
+    def _confirm(self, event: Event, data: dict[str, Any], log: Lookup) -> None:
+        vouches = self.vouches(data, event.position, log)
         for report in [self.review.pop(p) for p in data.get("reports", []) if p in self.review]:
             self._know(report.regions or [])
             report.waits_for = "admitted"
@@ -146,7 +137,7 @@ class State:
             self.fold.vouch(vouches)
             self.revision = event.position
 
-    def vouches(self, data: dict[str, Any], before: int) -> list[Vouch]:
+    def vouches(self, data: dict[str, Any], before: int, log: Lookup) -> list[Vouch]:
         """Whose regions a confirmation is for: those it names, and those of reports that count.
 
         A report that still waits for a reviewer is admitted, which vouches for nothing yet.
@@ -154,6 +145,7 @@ class State:
         Args:
             data: of the confirmation.
             before: its position in the log.
+            log: in which decisions are looked up.
         """
         until = self.tick + self.config.confirm_ticks
         named = {(self.regions.number(r), 0) for r in data.get("regions", [])}
@@ -162,11 +154,11 @@ class State:
         mine = np.isin(rows["report"], wanted) & ~rows["rolled_back"]
         named |= set(zip(rows["region"][mine].tolist(), rows["report"][mine].tolist(), strict=True))
         for report in [r for r in self.due() if r.position in wanted and not r.rolled_back]:
-            names, _ = self.attribution(report, before)
+            names, _ = attributed([report], log, before)[0]
             named |= {(self.regions.number(n), report.position) for n in names}
         return [Vouch(self.tick, region, until, report) for region, report in sorted(named)]
 
-    def _override(self, event: Event, data: dict[str, Any]) -> None:
+    def _override(self, event: Event, data: dict[str, Any], log: Lookup) -> None:
         region = self.regions.number(data["region"])
         if data["psi"] is None:
             self.overrides.pop(region, None)
@@ -174,7 +166,7 @@ class State:
             self.overrides[region] = {**data, "position": event.position}
         self.revision = event.position
 
-    def _allow(self, event: Event, data: dict[str, Any]) -> None:
+    def _allow(self, event: Event, data: dict[str, Any], log: Lookup) -> None:
         region = self.regions.number(data["region"])
         if data["allowed"]:
             self.allowed[region] = {**data, "position": event.position}
@@ -184,7 +176,7 @@ class State:
         self.fold.again(np.array([region]))
         self.revision = event.position
 
-    def _rollback(self, event: Event, data: dict[str, Any]) -> None:
+    def _rollback(self, event: Event, data: dict[str, Any], log: Lookup) -> None:
         hit, gone = self.named(data)
         rolled_back = self.ledger.rows["rolled_back"] | hit
         taken, regions = self.ledger.without(rolled_back, self.fold.caps())
@@ -197,12 +189,12 @@ class State:
         self.rollbacks.append({**data, **when})
         self.revision = event.position
 
-    def _configchange(self, event: Event, data: dict[str, Any]) -> None:
+    def _configchange(self, event: Event, data: dict[str, Any], log: Lookup) -> None:
         if "created" in data:
             if data.get("format") != LOG_FORMAT:
-                raise OldLogError(
-                    f"this log has format {data.get('format', 1)}, whose settings mean something "
-                    f"else in format {LOG_FORMAT}; rapo-gate migrate --db OLD --out NEW copies it"
+                raise UserError(
+                    f"this log has format {data.get('format', 1)}, but this version reads format "
+                    f"{LOG_FORMAT}; open it with the version of rapo-gate that made it"
                 )
             self.created = {**data["created"], "config": data["config"]}
             config = GateConfig.from_dict(data["config"])
@@ -218,27 +210,20 @@ class State:
         self.fold.again(self.fold.label({r: label.get("topic") for r, label in given.items()}))
         self.revision = event.position
 
-    def _escalation(self, event: Event, data: dict[str, Any]) -> None:
+    def _escalation(self, event: Event, data: dict[str, Any], log: Lookup) -> None:
         self.escalations.append({**data, "position": event.position, "at": event.at})
 
-    def _erasure(self, event: Event, data: dict[str, Any]) -> None:
+    def _erasure(self, event: Event, data: dict[str, Any], log: Lookup) -> None:
         """A name was replaced in events that are there: nothing of it is in the fields."""
 
-    def _compaction(self, event: Event, data: dict[str, Any]) -> None:
+    def _compaction(self, event: Event, data: dict[str, Any], log: Lookup) -> None:
         """Bodies that are in the fields already were dropped."""
 
     # --- reports
 
-    def attribution(self, report: Report, before: int) -> Shares:
-        """Regions that a report is about and the weight of each, summing to 1.
-
-        Only exposures logged before a position count.
-        """
-        return attributed([report], self.fetch, before)[0]
-
-    def _resolve(self, reports: list[Report], tick: int, before: int) -> None:
+    def _resolve(self, reports: list[Report], tick: int, before: int, log: Lookup) -> None:
         """Let reports that are due count."""
-        shares = attributed(reports, self.fetch, before)
+        shares = attributed(reports, log, before)
         rows = booked(
             reports, shares, tick, self.config.agree_share, self.regions, self.sources,
             self.signals,
