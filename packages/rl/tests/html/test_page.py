@@ -10,6 +10,7 @@ from matplotlib.figure import Figure
 from rapo.html.page import Section, embedded, markdown, render, verdict_of
 
 EVIL = "<script>document.title = 'broken'</script> & \"so\" {{ 7 * 7 }}"
+
 WIDE = {f"column {i}": ["a long cell of several words", "0.31 MISSED"] for i in range(9)}
 
 
@@ -22,7 +23,7 @@ def drawn():
 @pytest.fixture(scope="module")
 def scorecard():
     figure = drawn()
-    frame = pd.DataFrame({EVIL: [EVIL, "holds"]})
+    frame = pd.DataFrame({"claim": ["a", "b"], EVIL: [EVIL, "holds"]})
     part = Section("one", f"First {EVIL}", [EVIL], [(EVIL, frame)], [("file", EVIL, figure)])
     return render(
         "scorecard.html", title=EVIL, heading=EVIL, size="small", sections=[part], held=1,
@@ -33,8 +34,9 @@ def scorecard():
 def test_everything_is_escaped_and_nothing_is_fetched(scorecard):
     assert "<script" not in scorecard and "{{ 7 * 7 }}" in scorecard
     # title, heading, link, section's title, text, caption, column, cell, caption and alt of its
-    # figure, column and cell of what is missed, what is waiting, manifest
-    assert scorecard.count("&lt;script&gt;") == 14
+    # figure, column and cell of what is missed, what is waiting, manifest; and the column's name at
+    # both cells of both tables
+    assert scorecard.count("&lt;script&gt;") == 18
     assert not re.search(r"https?://|<link|@import|url\(", scorecard)
     sources = re.findall(r'src="([^"]*)"', scorecard)
     assert len(sources) == 2 and all(s.startswith("data:image/png;base64,") for s in sources)
@@ -76,6 +78,12 @@ def test_a_page_fits_a_phone_in_both_schemes(browser, scorecard, tmp_path, schem
     page.goto(f"file://{path}")
     assert page.title() == EVIL
     assert page.evaluate("() => document.documentElement.scrollWidth") <= 360
+    heads = page.evaluate(
+        "() => [...document.querySelectorAll('table')].map((t) => t.tHead.offsetHeight > 0)"
+    )
+    assert heads == [True, False, False]  # rows with sentences are paragraphs
+    label = "td => getComputedStyle(td, '::before').content"
+    assert EVIL.split()[0] in page.eval_on_selector(".stack td + td", label)
     ink, paper = page.evaluate(
         "() => { const s = getComputedStyle(document.body); return [s.color, s.backgroundColor]; }"
     )

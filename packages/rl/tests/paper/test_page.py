@@ -64,9 +64,10 @@ def test_claims_are_counted_and_listed(page):
     assert table["statement"][0] == f"statement {EVIL}"
 
 
-def test_what_differs_is_also_told_first(page):
+def test_what_differs_stands_below_the_figures_and_before_all_claims(page):
     html, summary = ((page / name).read_text() for name in ("report.html", "summary.md"))
-    assert html.index("what differs") < html.index('id="one"')
+    assert html.index("<img") < html.index("what differs") < html.index("All claims")
+    assert html.index('href="#claims"') < html.index('id="one"')
     assert summary.index("what differs") < summary.index("## First")
     rows = [line for line in summary.split("## ")[0].splitlines() if line.startswith("| R")]
     assert len(rows) == 2
@@ -76,8 +77,8 @@ def test_html_is_escaped_and_holds_everything_it_shows(page):
     html = (page / "report.html").read_text()
     assert "<script" not in html and "<b>" not in html and "tiny&lt;b&gt;" in html
     # title and its link, text, caption, header, cell, caption and alt of the figure, 5 claims,
-    # of which 2 differ
-    assert html.count("&lt;script&gt;") == 2 + 1 + 1 + 1 + 1 + 2 + 5 + 2
+    # of which 2 differ; 2 cells bear the name of their column for phones
+    assert html.count("&lt;script&gt;") == 2 + 1 + 1 + 1 + 1 + 2 + 5 + 2 + 2
     assert "$counts costs 5$ and ${sections}" in html  # words of a study are no template
     assert not re.search(r"https?://|<link|@import|url\(", html)
     sources = re.findall(r'(?:src|href)="([^"]*)"', html)

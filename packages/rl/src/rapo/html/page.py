@@ -18,6 +18,8 @@ DPI = 130
 """Pixels per inch of embedded figures."""
 _COLOURS = 128
 """Colours of an embedded figure: enough for flat colours, and a third of the bytes."""
+SENTENCE = 30
+"""Characters of a cell above which it counts as a sentence."""
 _VERDICT = re.compile(r"(?:\S+ )?(holds|differs|MISSED)")
 """A cell that is a verdict, or a number with one after it."""
 
@@ -68,6 +70,11 @@ def markdown(frame: pd.DataFrame) -> str:
     return "\n".join([line(frame.columns), line(["---"] * frame.shape[1]), *map(line, rows)])
 
 
+def wordy(frame: pd.DataFrame) -> bool:
+    """Whether a table has a sentence in some cell; on a phone its rows become paragraphs."""
+    return any(len(str(cell)) > SENTENCE for row in frame.itertuples(index=False) for cell in row)
+
+
 def verdict_of(cell: Any) -> str:
     """`holds` or `differs` if a cell ends with such a verdict, else nothing."""
     match = _VERDICT.fullmatch(str(cell))
@@ -86,5 +93,10 @@ def _templates() -> Environment:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    templates.filters |= {"embedded": embedded, "markdown": markdown, "verdict": verdict_of}
+    templates.filters |= {
+        "embedded": embedded,
+        "markdown": markdown,
+        "verdict": verdict_of,
+        "wordy": wordy,
+    }
     return templates
