@@ -200,7 +200,7 @@ def _at_work(domain: Entry, options: dict[str, Any]) -> BatchPlatform:
 def _candidates(platform: BatchPlatform) -> int:
     """K."""
     state = platform.arrive(platform.state)
-    return int(platform.found(state, np.zeros(EPISODES, np.int64)).P0.shape[2])
+    return int(platform.checked_candidates(state, np.zeros(EPISODES, np.int64)).P0.shape[2])
 
 
 def _start(platform: BatchPlatform) -> None:

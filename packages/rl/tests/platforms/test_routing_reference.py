@@ -96,7 +96,7 @@ def test_steps_are_those_of_the_slow_reference():
 
 def test_a_local_scope_is_a_share_of_the_links_that_can_harm():
     platform = Routing(1, **STAND_IN, deformation="local:0.5")
-    grey, closed = platform.demand.grey, ~platform.memory.open_regions
+    grey, closed = platform.demand.grey, ~platform.memory.never_gated
     assert closed.sum() == np.ceil(grey.sum() / 2) and grey[closed].all()
 
 

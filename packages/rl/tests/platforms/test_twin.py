@@ -48,7 +48,7 @@ def test_candidates_are_those_of_the_slow_reference():
     for _ in range(7):
         twin.step(np.array([0, 2, 4]))
     action = np.array([4, 1, 2])
-    found = twin.found(twin.state, action)
+    found = twin.checked_candidates(twin.state, action)
     for e, w in ((0, 0), (1, 7), (2, 15)):
         c, T = twin.state["c"][e, w], twin.state["T"][e, w]
         P0, places, cells = offered(twin, c, T, e + 1, twin.clock[e], action[e], w)
@@ -227,7 +227,7 @@ def test_the_trip_gives_its_coolant_above_its_temperature_and_P0_below():
         names = set(plain.snapshot())
         plain.restore({name: state[name] for name in names})
         hot = twin.state["T"] > 388
-        found = twin.found(twin.state, np.full(3, HOT))
+        found = twin.checked_candidates(twin.state, np.full(3, HOT))
         twin.step(np.full(3, HOT))
         plain.step(np.full(3, HOT))
         assert np.array_equal(twin.state["T"][hot], found.items[1][hot][:, 2, 1])

@@ -12,15 +12,16 @@ from rapo_core.fields import psi_of
 from rapo_core.jit import inlined, lean_kernel
 
 FINE, NEGATIVE, NO_SUM, EMPTY, UNKNOWN, NOWHERE, NO_PSI = range(7)
-"""What a kernel found wrong: a `P0` below 0 or NaN, a law that does not sum to 1, a moving walker
-without candidates, an unknown region, harm that lies in no region, a psi outside (0, 1]."""
+"""Faults: none; a `P0` below 0 or NaN; a row of `P0` that does not sum to 1; a moving walker that
+has no candidates; an unknown region; harm that lies in no region; a psi outside (0, 1]."""
 
 MOVING, SERVED, ENTRY_NOMINAL, ENTRY_DEFORMED, ODDS, ODDS_MASS, GATED = range(7)
 STAY, STAY_DEFORMED = 7, 8
-"""Rows of the (9, E) float64 array `stats`, sums over the moving walkers: their number; the mass
-that psi lets through; the probability of harmful entry under `P0` and as sampled; its change of
-odds, weighted by the nominal probability, and these weights; those with psi < 1 on a candidate. The
-last two are products: the probability that nobody enters a harmful place."""
+"""Rows of the (9, E) float64 array `stats`. The first seven are sums over the moving walkers: their
+number; the mass that psi lets through; the probability of harmful entry under `P0` and as sampled;
+the change of the odds of entry, weighted by the nominal probability, and these weights; the walkers
+with psi < 1 on a candidate. The last two are products over walkers: the probability that nobody
+enters a harmful place, under `P0` and as sampled."""
 STATS = STAY_DEFORMED + 1
 
 W_G, W_H, PSI_MIN = range(3)
@@ -29,7 +30,7 @@ W_G, W_H, PSI_MIN = range(3)
 
 @inlined
 def _outside_top(p0: Any, e: int, w: int, k: int, top: int) -> Any:
-    """Whether `top` candidates are more probable than k; of equal ones the first is."""
+    """Whether `top` candidates are more probable than k; of equal ones the first counts as more."""
     before = 0
     for j in range(p0.shape[2]):
         if p0[e, w, j] > p0[e, w, k] or (p0[e, w, j] == p0[e, w, k] and j < k):
@@ -39,7 +40,7 @@ def _outside_top(p0: Any, e: int, w: int, k: int, top: int) -> Any:
 
 @inlined
 def _only_top(p0: Any, psi: Any, e: int, w: int, top: int) -> None:
-    """Psi of one walker's candidates is 1 but for the `top` most probable."""
+    """Set psi of one walker's candidates to 1, but for the `top` most probable."""
     for k in range(p0.shape[2]):
         if _outside_top(p0, e, w, k, top):
             psi[k] = 1.0
@@ -50,19 +51,19 @@ def _choose(
     p0: Any, psi: Any, harmful: Any, e: int, w: int, top: int, k0: Any, k1: Any, choice: Any,
     stats: Any,
 ) -> Any:  # fmt: skip
-    """Draw the candidate of one walker and count what its law does; what is wrong, or `FINE`.
+    """Draw the candidate of one walker and add to `stats`; returns the fault, or `FINE`.
 
-    psi: (K,) of its candidates, written over. harmful: (E, m, K), or of size 0 if nobody knows.
-    k0, k1: words of the episode's key and step.
+    psi: (K,) of the walker's candidates, written over. harmful: (E, m, K), or of size 0 where the
+    platform does not tell it. k0, k1: words of the episode's key and step.
     """
     if top > 0:
         _only_top(p0, psi, e, w, top)
     u = draw(k0, k1, w)  # not before `_only_top`: the loops would compile to a third more time
-    known, sound, gated = harmful.size > 0, True, False
+    with_harm, sound, gated = harmful.size > 0, True, False
     total = passed = inside = inside_passed = 0.0
     for k in range(p0.shape[2]):  # without branches: a wrong guess costs more than a candidate
         p, s = p0[e, w, k], psi[k]
-        entering = p if known and harmful[e, w, k] else 0.0
+        entering = p if with_harm and harmful[e, w, k] else 0.0
         sound &= p >= 0
         gated |= p * s < p
         total += p
@@ -76,10 +77,10 @@ def _choose(
         return EMPTY
     if not abs(total - 1) <= SUM_TOLERANCE:
         return NO_SUM
-    edge, chosen = u * passed, 0
-    for k in range(p0.shape[2]):  # a pad adds nothing to the sum before it, so none is chosen
-        chosen += psi[k] <= edge
-    choice[e, w] = chosen
+    edge, picked = u * passed, 0
+    for k in range(p0.shape[2]):  # a pad adds nothing to the sum before it, so none is picked
+        picked += psi[k] <= edge
+    choice[e, w] = picked
     entered = inside_passed / passed
     stats[MOVING, e] += 1
     stats[SERVED, e] += passed
@@ -95,7 +96,7 @@ def _choose(
 
 
 @inlined
-def _open(e: int, stats: Any) -> None:
+def _clear(e: int, stats: Any) -> None:
     for i in range(STATS):
         stats[i, e] = 0.0
     stats[STAY, e] = stats[STAY_DEFORMED, e] = 1.0
@@ -103,7 +104,7 @@ def _open(e: int, stats: Any) -> None:
 
 @inlined
 def _count_harm(weight: Any, where: Any, e: int, affected: Any) -> Any:
-    """Harmed walkers per region, each shared out over its regions; the first that is wrong."""
+    """Count harmed walkers per region, each shared by its regions; the first fault, its walker."""
     for r in range(affected.shape[1]):
         affected[e, r] = 0.0
     for w in range(weight.shape[1]):
@@ -126,64 +127,65 @@ def count_harm(weight: Any, where: Any, affected: Any) -> tuple[int, int, int]:
     """Harmed walkers per region (E, R), from weights (E, m) in regions (E, m, L), -1 for none.
 
     Returns:
-        What is wrong, the episode and the walker; `FINE` if nothing is.
+        The fault, its episode and its walker; `FINE` if there is none.
     """
     for e in range(weight.shape[0]):
-        wrong, w = _count_harm(weight, where, e, affected)
-        if wrong != FINE:
-            return wrong, e, w
+        fault, w = _count_harm(weight, where, e, affected)
+        if fault != FINE:
+            return fault, e, w
     return FINE, 0, 0
 
 
 @inlined
 def _routes(where: Any, e: int, w: int, table: Any, least: Any, psi: Any) -> Any:
-    """Psi of candidates that cross several regions; whether these are known."""
-    known, regions = True, table.size - 1
+    """Fill psi (K,) of candidates that cross several regions; whether all regions exist."""
+    exist, regions = True, table.size - 1
     for k in range(where.shape[2]):
         through = 1.0
         for i in range(where.shape[3]):
             r = where[e, w, k, i]
-            known &= -1 <= r < regions
+            exist &= -1 <= r < regions
             through *= table[r if 0 <= r < regions else regions]
         psi[k] = max(through, least)
-    return known
+    return exist
 
 
 @lean_kernel
 def choose_by_region(
-    p0: Any, where: Any, harmful: Any, moving: Any, G: Any, H: Any, open_regions: Any, gated: Any,
-    weights: Any, top: int, keys: Any, clock: Any, table: Any, psi: Any, choice: Any, stats: Any,
+    p0: Any, where: Any, harmful: Any, moving: Any, G: Any, H: Any, never_gated: Any,
+    weights: Any, gated: Any, keys: Any, clock: Any, top: int, table: Any, psi: Any, choice: Any,
+    stats: Any,
 ) -> tuple[int, int, int]:  # fmt: skip
     """Choices (E, m) of walkers whose candidates lie in regions.
 
     Args:
         p0: (E, m, K) float64.
-        where: (E, m, K, L) regions that a candidate crosses, -1 for none: their psi are multiplied.
-        harmful: bool (E, m, K), or of size 0.
-        moving: bool (E, m); others choose nothing, -1.
+        where: (E, m, K, L) regions that a candidate crosses, -1 for pads; their psi are multiplied.
+        harmful: bool (E, m, K), or of size 0 where the platform does not tell it.
+        moving: bool (E, m), walkers that choose; the choice of others is -1.
         G: (E, R) trace.
         H: (E, R) scar.
-        open_regions: bool (R,), regions that are never deformed.
-        gated: bool (E,), whether an episode is deformed now.
+        never_gated: bool (R,), regions that are never deformed.
         weights: w_G, w_H, psi_min.
-        top: deform only that many most probable candidates; 0 for all.
+        gated: bool (E,), whether an episode is deformed now.
         keys: (E,) uint64 of the present phase.
         clock: (E,) int64 step within it.
+        top: deform only so many of the most probable candidates; 0 for all.
         table: (R + 1,) room for psi of regions.
         psi: (K,) room for psi of candidates.
         choice: (E, m) int64, filled.
         stats: (STATS, E) float64, filled.
 
     Returns:
-        What is wrong, the episode and the walker; `FINE` if nothing is.
+        The fault, its episode and its walker; `FINE` if there is none.
     """
     regions = G.shape[1]
     for e in range(p0.shape[0]):
-        _open(e, stats)
+        _clear(e, stats)
         for r in range(regions):
             table[r] = 1.0
             harmed = G[e, r] > 0 or H[e, r] > 0  # elsewhere psi is 1 without asking `exp`
-            if harmed and gated[e] and not open_regions[r]:
+            if harmed and gated[e] and not never_gated[r]:
                 table[r] = psi_of(G[e, r], H[e, r], weights[W_G], weights[W_H], weights[PSI_MIN])
         table[regions] = 1.0  # of candidates that lie in none
         k0, k1 = words_of(keys[e], clock[e])
@@ -191,42 +193,42 @@ def choose_by_region(
             choice[e, w] = -1
             if not moving[e, w]:
                 continue
-            known = True
+            exist = True
             if where.shape[3] == 1:  # the usual case, twice as fast without the inner loop
                 for k in range(p0.shape[2]):
                     r = where[e, w, k, 0]
-                    known &= -1 <= r < regions
+                    exist &= -1 <= r < regions
                     psi[k] = table[r if 0 <= r < regions else regions]
             else:
-                known = _routes(where, e, w, table, weights[PSI_MIN], psi)
-            if not known:
+                exist = _routes(where, e, w, table, weights[PSI_MIN], psi)
+            if not exist:
                 return UNKNOWN, e, w
-            wrong = _choose(p0, psi, harmful, e, w, top, k0, k1, choice, stats)
-            if wrong != FINE:
-                return wrong, e, w
+            fault = _choose(p0, psi, harmful, e, w, top, k0, k1, choice, stats)
+            if fault != FINE:
+                return fault, e, w
     return FINE, 0, 0
 
 
 @lean_kernel
 def choose_by_psi(
-    p0: Any, given: Any, harmful: Any, moving: Any, gated: Any, top: int, keys: Any, clock: Any,
-    psi: Any, choice: Any, stats: Any,
+    p0: Any, conductance: Any, harmful: Any, moving: Any, gated: Any, keys: Any, clock: Any,
+    top: int, psi: Any, choice: Any, stats: Any,
 ) -> tuple[int, int, int]:  # fmt: skip
-    """The same where psi of the candidates is `given`, (E, m, K) float64."""
+    """The same from the psi of every candidate, `conductance`, (E, m, K) float64."""
     for e in range(p0.shape[0]):
-        _open(e, stats)
+        _clear(e, stats)
         k0, k1 = words_of(keys[e], clock[e])
         for w in range(p0.shape[1]):
             choice[e, w] = -1
             if not moving[e, w]:
                 continue
             for k in range(p0.shape[2]):
-                psi[k] = given[e, w, k] if gated[e] else 1.0
+                psi[k] = conductance[e, w, k] if gated[e] else 1.0
                 if not 0 < psi[k] <= 1:
                     return NO_PSI, e, w
-            wrong = _choose(p0, psi, harmful, e, w, top, k0, k1, choice, stats)
-            if wrong != FINE:
-                return wrong, e, w
+            fault = _choose(p0, psi, harmful, e, w, top, k0, k1, choice, stats)
+            if fault != FINE:
+                return fault, e, w
     return FINE, 0, 0
 
 

@@ -1,4 +1,4 @@
-"""What a platform proposes and who it harms: `Candidates`, `Harmed`, and the checks of both."""
+"""What a platform proposes and whom it harms: `Candidates`, `Harmed`, and checks of both."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from rapo_core.checks import UserError, whole_number
 Array = npt.NDArray[Any]
 State = dict[str, Array]
 """The observable state of all episodes: arrays by name, the episode first, (E, ...) each."""
-NOBODY_KNOWS = np.zeros((0, 0, 0), np.bool_)
-"""`harmful` of candidates of which nobody says it."""
+UNTOLD = np.zeros((0, 0, 0), np.bool_)
+"""`harmful` of candidates for which a platform does not tell it."""
 
 
 class Candidates(NamedTuple):
@@ -23,99 +23,111 @@ class Candidates(NamedTuple):
     P0: Array
     """(E, m, K) nominal probabilities of the candidates; rows sum to 1, pads have 0."""
     where: Array | None = None
-    """Where a candidate leads: regions (E, m, K), or several each (E, m, K, L) with -1 for pads, or
-    points (E, m, K, d) of a scar field; None: the platform's `region_map` tells."""
+    """Where a candidate leads: one region (E, m, K), several (E, m, K, L) with -1 for pads, or a
+    point (E, m, K, d) of a scar field. None asks the platform's `region_map`."""
     harmful: Array | None = None
-    """bool (E, m, K), candidates that lead into harm, for the odds of harmful entry; None: the
-    odds are not told."""
+    """bool (E, m, K), candidates that lead into harm. None leaves the odds of harm undefined."""
     moving: Array | None = None
-    """bool (E, m), walkers that choose now; None: all. The others may have no candidates."""
+    """bool (E, m), walkers that choose now; None for all. Others need no candidates."""
     items: Any = None
-    """Whatever `transition` wants to find again."""
+    """Anything that `transition` needs of the candidates."""
 
 
 class Harmed(NamedTuple):
-    """Who is being harmed now; the harm arrives after the delay."""
+    """Who is being harmed now. The harm arrives after the delay."""
 
     weight: Array
-    """(E, m) bool or >= 0: how much of a harmed walker each is."""
+    """(E, m) bool or >= 0: how much of a harmed walker each walker is."""
     where: Array
-    """Regions (E, m) or (E, m, L) with -1 for pads (the harm is shared out), or points (E, m, d);
-    read where the weight is above 0."""
+    """Regions (E, m), or (E, m, L) with -1 for pads, which share the harm; or points (E, m, d).
+    Read only where the weight is above 0."""
 
 
-def whole(name: str, array: Any, dimensions: int) -> Array:
-    """A contiguous array of regions with one more axis for several of them, if it lacks it."""
-    given = np.asarray(array)
-    if given.dtype.kind not in "iu":
-        raise UserError(f"{name} must hold region numbers, got {given.dtype} {given.shape}")
-    if given.ndim == dimensions:
-        given = given[..., None]
-    kind = given.dtype if given.dtype in (np.int32, np.int64) else np.int64
-    return np.ascontiguousarray(given, kind)
+def region_array(name: str, regions: Any, dimensions: int) -> Array:
+    """Contiguous region numbers; an axis of length 1 is added where `dimensions` lacks one."""
+    array = np.asarray(regions)
+    if array.dtype.kind not in "iu":
+        raise UserError(f"{name} must hold region numbers, got {array.dtype} {array.shape}")
+    if array.ndim == dimensions:
+        array = array[..., None]
+    kind = array.dtype if array.dtype in (np.int32, np.int64) else np.int64
+    return np.ascontiguousarray(array, kind)
 
 
-def flags(name: str, array: Any, shape: tuple[int, ...]) -> Array:
+def bool_array(name: str, values: Any, shape: tuple[int, ...]) -> Array:
     """A contiguous bool array of a shape."""
-    given = np.asarray(array)
-    if given.dtype != np.bool_ or given.shape != shape:
-        raise UserError(f"{name} must be bool of shape {shape}, got {given.dtype} {given.shape}")
-    return np.ascontiguousarray(given)
+    array = np.asarray(values)
+    if array.dtype != np.bool_ or array.shape != shape:
+        raise UserError(f"{name} must be bool of shape {shape}, got {array.dtype} {array.shape}")
+    return np.ascontiguousarray(array)
 
 
-def numbers(name: str, array: Any, shape: tuple[int, ...], *, least: float = -np.inf) -> Array:
+def number_array(
+    name: str, values: Any, shape: tuple[int, ...], *, least: float = -np.inf
+) -> Array:
     """Finite float64 of a shape, none below `least`."""
-    given = np.asarray(array)
-    if given.shape != shape or given.dtype.kind not in "fiub":
-        got = f"{given.dtype} {given.shape}"
+    array = np.asarray(values)
+    if array.shape != shape or array.dtype.kind not in "fiub":
+        got = f"{array.dtype} {array.shape}"
         raise UserError(f"{name} must be numbers of shape {shape}, got {got}")
-    values = given.astype(np.float64)
-    bad = ~(np.isfinite(values) & (values >= least))
+    numbers = array.astype(np.float64)
+    bad = ~(np.isfinite(numbers) & (numbers >= least))
     if bad.any():
         bound = "" if least == -np.inf else f" and >= {least:g}"
-        raise UserError(f"{name} must be finite{bound}, got {values[bad].flat[0]}")
-    return values
+        raise UserError(f"{name} must be finite{bound}, got {numbers[bad].flat[0]}")
+    return numbers
 
 
-def laws(P0: Any, episodes: int, walkers: int) -> Array:
-    """`P0` as contiguous float64 (E, m, K); the kernel looks at its rows."""
-    given = np.asarray(P0)
-    if given.ndim != 3 or given.shape[:2] != (episodes, walkers) or given.dtype.kind != "f":
+def point_array(what: str, points: Any, shape: tuple[int, ...]) -> Array:
+    """Floats with one more axis than a shape."""
+    array = np.asarray(points)
+    if array.ndim != len(shape) + 1 or array.shape[:-1] != shape or array.dtype.kind != "f":
+        raise UserError(
+            f"{what} must give points of shape {shape} and one more axis, got {array.dtype} "
+            f"{array.shape}"
+        )
+    return array
+
+
+def checked_P0(P0: Any, episodes: int, walkers: int) -> Array:
+    """`P0` as contiguous float64 (E, m, K); the kernel checks its rows."""
+    array = np.asarray(P0)
+    if array.ndim != 3 or array.shape[:2] != (episodes, walkers) or array.dtype.kind != "f":
         raise UserError(
             f"candidates() must give P0 as floats of shape ({episodes}, {walkers}, K), got "
-            f"{given.dtype} {given.shape}"
+            f"{array.dtype} {array.shape}"
         )
-    if given.shape[2] == 0:
+    if array.shape[2] == 0:
         raise UserError("candidates() gave no candidate to anyone: K is 0")
-    return np.ascontiguousarray(given, np.float64)
+    return np.ascontiguousarray(array, np.float64)
 
 
-def same_form(state: Any, like: State, what: str) -> State:
-    """A state with the names, shapes and kinds of another; its floats are finite.
+def checked_state_of(state: Any, like: State, hook: str) -> State:
+    """Read-only views of a hook's state, with the names, shapes and kinds of `like`.
 
-    Returns read-only views: a hook that wrote into the state would change the past.
+    Floats must be finite. A hook that wrote into the views would change the past.
     """
     if not isinstance(state, dict) or set(state) != set(like):
         got = sorted(state) if isinstance(state, dict) else type(state).__name__
-        raise UserError(f"{what} must give a state with {sorted(like)}, got {got}")
+        raise UserError(f"{hook} must give a state with {sorted(like)}, got {got}")
     taken = {}
     for name, mine in like.items():
-        if state[name] is mine:  # passed on, and looked at before
+        if state[name] is mine:  # passed on by the hook, and checked before
             taken[name] = mine
             continue
         array = np.asarray(state[name])
         if array.shape != mine.shape or not np.can_cast(array.dtype, mine.dtype, "same_kind"):
             raise UserError(
-                f"{what} must give {name} as {mine.dtype} {mine.shape}, got {array.dtype} "
+                f"{hook} must give {name} as {mine.dtype} {mine.shape}, got {array.dtype} "
                 f"{array.shape}"
             )
         if array.dtype.kind == "f" and not np.isfinite(array).all():
-            raise UserError(f"{what} gave a {name} that is not finite")
-        taken[name] = sealed(array.astype(mine.dtype, copy=False))
+            raise UserError(f"{hook} gave a {name} that is not finite")
+        taken[name] = read_only(array.astype(mine.dtype, copy=False))
     return taken
 
 
-def sealed(array: Array) -> Array:
+def read_only(array: Array) -> Array:
     """A read-only view."""
     view = array.view()
     view.flags.writeable = False
@@ -123,7 +135,7 @@ def sealed(array: Array) -> Array:
 
 
 def box_of(observed: int | gymnasium.spaces.Box) -> gymnasium.spaces.Box:
-    """The space of `x`, from its size or itself."""
+    """The space of `x` from the size of `x`, or a checked space."""
     if isinstance(observed, gymnasium.spaces.Box):
         if observed.dtype != np.float32 or len(observed.shape) != 1:
             raise UserError(f"observed must be a flat Box of float32, got {observed}")

@@ -1,4 +1,4 @@
-"""`info` of a step, from what the kernel counted and what the memory did."""
+"""`info` of a step, from the sums of the kernel and the change of the memory."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ RATIOS = ("odds_ratio", "event_odds_ratio", "gating_rate")
 
 
 class Step(NamedTuple):
-    """What a step of all episodes came to."""
+    """The outcome of a step of all episodes."""
 
     x: npt.NDArray[np.float32]
-    """(E, d) the observable after it."""
+    """(E, d) observable after the step."""
     reward: npt.NDArray[np.float64]
     """(E,)."""
     info: dict[str, Array]
@@ -33,8 +33,8 @@ def report_of(
     Args:
         stats: (STATS, E) of the kernel.
         harm: (E,) that arrived.
-        before: trace and scar (E, R) when the step began; None of a scar field.
-        scar: (E, R) after it.
+        before: trace and scar (E, R) when the step began; None with a scar field.
+        scar: (E, R) after the step.
     """
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         stay, deformed = stats[row.STAY], stats[row.STAY_DEFORMED]

@@ -72,11 +72,11 @@ class WalkerPlatform(BatchPlatform):
         return Candidates(P0, domain.regions[places], domain.harmful[places], there, places)
 
     def transition(
-        self, state: State, action: Array, choice: Array, found: Candidates
+        self, state: State, action: Array, choice: Array, proposed: Candidates
     ) -> tuple[State, Array]:
         """The chosen places, the mean reward of who moved, and who has finished."""
         there = choice >= 0
-        chosen = np.take_along_axis(found.items, choice.clip(0)[..., None], 2)[..., 0]
+        chosen = np.take_along_axis(proposed.items, choice.clip(0)[..., None], 2)[..., 0]
         at = np.where(there, chosen, NOWHERE)
         states, rewards = state["states"].copy(), np.zeros(at.shape)
         done = np.zeros(at.shape, np.bool_)

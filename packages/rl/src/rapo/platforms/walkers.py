@@ -127,7 +127,7 @@ class CandidateReplayEnv(PlatformEnv, ABC):
                 stimuli=len(self.starts),
                 observed=gymnasium.spaces.Box(np.zeros_like(high), high),
                 regions=int(self.regions.max()) + 1,
-                live=self.regions[self.harmful],
+                harm_regions=self.regions[self.harmful],
                 params=params,
                 delay=delay,
                 saturation=saturation,
@@ -209,7 +209,7 @@ class CandidateReplayEnv(PlatformEnv, ABC):
         assert self.harm_memory is not None  # it has regions
         psi = self.harm_memory.conductance()
         if scope.kind == "local":  # a matter of regions, `topk` one of rows
-            psi = within_scope(psi, psi, scope, ~engine.memory.open_regions)[self.regions[places]]
+            psi = within_scope(psi, psi, scope, ~engine.memory.never_gated)[self.regions[places]]
         else:
             psi = within_scope(psi[self.regions[places]], p0, scope)
         return psi, reweight(p0, psi)

@@ -259,7 +259,7 @@ class _PlatformLog:
     def __init__(self, stage: VectorStage, frames: set[int]) -> None:
         self.stage, self.frames, self.engine = stage, frames, stage.env.engine
         self.regions = np.arange(self.engine.G.shape[1])
-        self.never_gated = self.engine.memory.open_regions
+        self.never_gated = self.engine.memory.never_gated
         self._map: PlatformMap | None = self.engine.map()
         self._states: dict[int, Any] = {}
         self._walkers: list[Array] = []

@@ -38,11 +38,11 @@ class FalseRateMemory(RegionMemory):
         summed = FieldParams(lam=1 / window, alpha=1.0, eta=0.0)
         self.counts = HarmMemory(2 * regions, summed, batch=episodes, delay=like.harm.delay)
 
-    def noted(self, harmed: Harmed, shape: tuple[int, int]) -> Array:
+    def affected(self, harmed: Harmed, shape: tuple[int, int]) -> Array:
         """False serves, then serves, per region, then the number of users: (E, 2 R + 1)."""
         everybody = Harmed(np.asarray(harmed.where) >= 0, harmed.where)
-        found = [super(FalseRateMemory, self).noted(who, shape) for who in (harmed, everybody)]
-        return np.concatenate([*found, np.full((shape[0], 1), shape[1])], axis=1)
+        counts = [super(FalseRateMemory, self).affected(who, shape) for who in (harmed, everybody)]
+        return np.concatenate([*counts, np.full((shape[0], 1), shape[1])], axis=1)
 
     def advance(self, affected: Array, per_walker: float) -> Array:
         """One step of delayed reports; the harm that arrived, (E,)."""

@@ -65,7 +65,7 @@ class Feed(BatchPlatform):
             **{
                 "walkers": s.users, "actions": len(s.boosts), "stimuli": s.stimuli,
                 "observed": gymnasium.spaces.Box(0.0, np.inf, (size,), np.float32),
-                "regions": s.regions, "live": np.unique(self.region[self.claims.false]),
+                "regions": s.regions, "harm_regions": np.unique(self.region[self.claims.false]),
                 "delay": s.delay, "saturation": s.saturation, **options,
             },
         )  # fmt: skip
@@ -139,14 +139,14 @@ class Feed(BatchPlatform):
         return Candidates(P0, where, harmful, state["item"] != AWAY, items)
 
     def transition(
-        self, state: State, action: Array, choice: Array, found: Candidates
+        self, state: State, action: Array, choice: Array, proposed: Candidates
     ) -> tuple[State, Array]:
         """What was chosen is served, warms up and engages."""
         s = self.setting
         item, channel = np.empty(choice.shape, np.int32), np.empty(choice.shape, np.int8)
         heat, reward = state["heat"] * np.float32(s.heat_kept), np.empty(len(choice))
         serve(
-            found.items, choice, self.engagement, s.social, s.push, s.up_next, s.heat_gain, item,
+            proposed.items, choice, self.engagement, s.social, s.push, s.up_next, s.heat_gain, item,
             channel, heat, reward,
         )  # fmt: skip
         return {"item": item, "channel": channel, "heat": heat}, reward

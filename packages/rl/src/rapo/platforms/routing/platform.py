@@ -78,7 +78,7 @@ class Routing(BatchPlatform):
         super().__init__(
             episodes, walkers=s.flows, actions=len(s.temperatures), stimuli=s.stimuli,
             observed=gymnasium.spaces.Box(0, FAR, (size,), np.float32),
-            regions=len(self.demand.grey), live=np.flatnonzero(self.demand.grey),
+            regions=len(self.demand.grey), harm_regions=np.flatnonzero(self.demand.grey),
             **{"delay": s.delay, "saturation": s.saturation, **options},
         )  # fmt: skip
         if kernel == "damping" and isinstance(self.memory, RegionMemory):
@@ -114,7 +114,7 @@ class Routing(BatchPlatform):
         return Candidates(P0, self._where, harmful, moving)
 
     def transition(
-        self, state: State, action: Array, choice: Array, found: Candidates
+        self, state: State, action: Array, choice: Array, proposed: Candidates
     ) -> tuple[State, Array]:
         """New flows take their path; all send, and some are done."""
         d, s, pair = self.demand, self.setting, state["pair"]

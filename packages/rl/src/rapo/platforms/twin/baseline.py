@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from rapo.platforms import kernel
-from rapo.platforms.memory import RegionMemory, Turn
-from rapo.platforms.proposal import NOBODY_KNOWS, Array, Candidates
+from rapo.platforms.memory import RegionMemory, Sampling
+from rapo.platforms.proposal import UNTOLD, Array, Candidates
 from rapo.platforms.twin.setting import Setting
 
 LEAST = 1e-9
@@ -25,18 +25,18 @@ class TrippedUnits(RegionMemory):
     """
 
     def __init__(self, memory: RegionMemory, setting: Setting) -> None:
-        self.harm, self.params, self.open_regions = memory.harm, memory.params, memory.open_regions
+        self.harm, self.params, self.never_gated = memory.harm, memory.params, memory.never_gated
         self.setting = setting
 
-    def choose(self, found: Candidates, turn: Turn) -> tuple[Array, Array]:
-        """Choices (E, m) and `stats` (STATS, E); `found.items` begins with T (E, m) now."""
-        E, m, K = found.P0.shape
-        given = np.ones((E, m, K))
-        given[found.items[0] > self.setting.trip_above] = LEAST
-        given[:, :, self.setting.trip_to] = 1
+    def choose(self, proposed: Candidates, sampling: Sampling) -> tuple[Array, Array]:
+        """Choices (E, m) and `stats` (STATS, E); `proposed.items` begins with T (E, m) now."""
+        E, m, K = proposed.P0.shape
+        psi = np.ones((E, m, K))
+        psi[proposed.items[0] > self.setting.trip_above] = LEAST
+        psi[:, :, self.setting.trip_to] = 1
         choice, stats = np.empty((E, m), np.int64), np.empty((kernel.STATS, E))
+        everybody = np.ones((E, m), np.bool_)
         kernel.choose_by_psi(
-            found.P0, given, NOBODY_KNOWS, np.ones((E, m), np.bool_), turn.deformed, turn.top,
-            turn.keys, turn.clock, np.empty(K), choice, stats,
-        )  # fmt: skip
+            proposed.P0, psi, UNTOLD, everybody, *sampling, np.empty(K), choice, stats
+        )
         return choice, stats

@@ -115,10 +115,10 @@ class Twin(BatchPlatform):
         return Candidates(self._P0, self._places(to), to[..., 1] > s.damage, items=(state["T"], to))
 
     def transition(
-        self, state: State, action: Array, choice: Array, found: Candidates
+        self, state: State, action: Array, choice: Array, proposed: Candidates
     ) -> tuple[State, Array]:
         """Every unit goes where its coolant leads; the conversion it has there."""
-        to = np.take_along_axis(found.items[1], choice[:, :, None, None], 2)[:, :, 0]
+        to = np.take_along_axis(proposed.items[1], choice[:, :, None, None], 2)[:, :, 0]
         c, T = to[..., 0].copy(), to[..., 1].copy()
         return {"c": c, "T": T}, 1 - c.mean(axis=1) / FEED_C
 

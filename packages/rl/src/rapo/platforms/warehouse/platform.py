@@ -80,7 +80,7 @@ class Warehouse(BatchPlatform):
         super().__init__(
             episodes, walkers=s.robots, actions=len(s.dispatch), stimuli=s.stimuli,
             observed=gymnasium.spaces.Box(0, FAR, (SEEN,), np.float32),
-            regions=len(o.hazard), live=np.flatnonzero(o.hazard),
+            regions=len(o.hazard), harm_regions=np.flatnonzero(o.hazard),
             **{"delay": s.delay, "saturation": s.saturation, **options},
         )  # fmt: skip
         if kernel == "lockout" and isinstance(self.memory, RegionMemory):
@@ -124,7 +124,7 @@ class Warehouse(BatchPlatform):
         return Candidates(P0, self._where, harmful, moving)
 
     def transition(
-        self, state: State, action: Array, choice: Array, found: Candidates
+        self, state: State, action: Array, choice: Array, proposed: Candidates
     ) -> tuple[State, Array]:
         """All move a cell, if they can; the reward are deliveries."""
         o, s = self.orders, self.setting
