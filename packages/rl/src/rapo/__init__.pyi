@@ -13,10 +13,10 @@ from .envs.single import GraphDiffusionEnv as GraphDiffusionEnv
 from .envs.vector import GraphDiffusionVectorEnv as GraphDiffusionVectorEnv
 from .graphs.exposure import exposure_point as exposure_point
 from .graphs.fit import Fit as Fit
+from .graphs.fit import FitWarning as FitWarning
+from .graphs.fit import IdleWarning as IdleWarning
 from .graphs.fit import fit as fit
-from .graphs.fitted import FitWarning as FitWarning
 from .graphs.generate import generate as generate
-from .graphs.idle import IdleWarning as IdleWarning
 from .graphs.load import from_networkx as from_networkx
 from .graphs.load import load_edges as load_edges
 from .graphs.load import load_graphml as load_graphml

@@ -1,23 +1,25 @@
 """`fit`: a measured odds ratio on graphs nobody tuned anything for."""
 
+import warnings
 from dataclasses import replace
 
+import gymnasium
 import networkx as nx
 import numpy as np
 import pytest
 from scipy.sparse.csgraph import connected_components
 
+import rapo
 from rapo.cascade.draws import derive
 from rapo.cascade.engine import Cascade
 from rapo.cascade.regions import make_regions
 from rapo.cascade.setting import Setting
 from rapo.envs.vector import GraphDiffusionVectorEnv
+from rapo.graphs import exposure, fit_search
 from rapo.graphs import fit as module
-from rapo.graphs import fit_search
 from rapo.graphs.exposure import exposure_point, fit_episodes, nominal_harm
-from rapo.graphs.fit import THETA, Fit, fit
+from rapo.graphs.fit import THETA, Fit, FitWarning, IdleWarning, chosen_fit, fit
 from rapo.graphs.fit_search import TAUS, Search
-from rapo.graphs.fitted import chosen_fit
 from rapo.graphs.generate import generate
 from rapo.graphs.load import from_networkx
 from rapo.rsd.runner import evaluate
@@ -89,7 +91,7 @@ def test_only_v_sens_is_cut_and_its_pieces_are_connected(blocks):
 
 def test_two_fits_agree_bit_by_bit(blocks, monkeypatch):
     first = fit(blocks)
-    module._KNOWN.clear()
+    module._FITS.clear()
     real = Cascade.__init__
     monkeypatch.setattr(Cascade, "__init__", lambda self, *a, **k: real(self, *a, threads=2, **k))
     again = fit(blocks)
@@ -265,15 +267,15 @@ def test_a_graph_whose_stimuli_do_no_harm_is_named():
 
 def test_tau_goes_on_down_until_little_of_the_sensitive_mass_stays(karate, monkeypatch):
     found = fit(karate, regions="node", setting=COMPACT)
-    module._KNOWN.clear()
+    module._FITS.clear()
     monkeypatch.setattr(fit_search, "MASS", 0.1)
     stricter = fit(karate, regions="node", setting=COMPACT)
     assert stricter.mass <= 0.1 < found.mass
     assert stricter.params.tau < found.params.tau
-    module._KNOWN.clear()
+    module._FITS.clear()
     monkeypatch.setattr(fit_search, "MASS", 1e-6)  # no tau gets there: the odds decide alone
     assert fit(karate, regions="node", setting=COMPACT).params.tau == found.params.tau
-    module._KNOWN.clear()
+    module._FITS.clear()
 
 
 def test_the_mass_that_stays_is_what_a_fresh_evaluation_finds(blocks):
@@ -288,7 +290,7 @@ def test_the_largest_tau_that_is_enough_is_found_by_halving():
 
     def run(regions, params):
         tried.append(params.tau)
-        return fit_search.Tried(regions, params, 0.0, 0.0, 0.0, params.tau <= largest)
+        return fit_search.Tried(regions, params, 0.0, 0.0, 0.0, params.tau <= largest, {})
 
     search.run = run
     for wanted in (0, 1, len(TAUS) // 3, len(TAUS) - 2, len(TAUS) - 1):
@@ -296,3 +298,196 @@ def test_the_largest_tau_that_is_enough_is_found_by_halving():
         tried.clear()
         assert search.lower_tau(np.zeros(3, np.int32)).params.tau == largest
         assert len(tried) <= 2 + np.ceil(np.log2(len(TAUS)))
+
+
+def test_a_fit_builds_an_engine_for_each_choice_of_regions_and_an_environment_one(
+    blocks, monkeypatch
+):
+    """Runs that differ in tau alone share an engine, and the nominal Exposure runs once."""
+    engines, exposures = [], []
+    build, start = Cascade.__init__, Cascade.start
+
+    def built(self, *args, **kwargs):
+        engines.append(self)
+        build(self, *args, **kwargs)
+
+    def started(self, keys, *args, **kwargs):
+        gated = bool(self._schedule[2, 0])
+        run = (self.regions.tobytes(), self.params if gated else None, tuple(np.asarray(keys)))
+        exposures.append(run)
+        start(self, keys, *args, **kwargs)
+
+    monkeypatch.setattr(Cascade, "__init__", built)
+    monkeypatch.setattr(Cascade, "start", started)
+    module._FITS.clear()
+    exposure._RECORDS.clear()
+    fitted = fit(blocks, params=PARAMS)
+    choices = len({engine.regions.tobytes() for engine in engines})
+    assert len(engines) == choices < fitted.runs
+    assert len(exposures) == fitted.runs + 1 + choices  # one under P0, and the nominal records
+    assert len(set(exposures)) == len(exposures)
+    exposures.clear()
+    GraphDiffusionVectorEnv(1, graph=blocks, fit=fitted)
+    assert len(engines) == choices + 1 and not exposures
+
+
+@pytest.fixture(scope="module")
+def crowd():
+    """300 nodes in three blocks; with the paper's constants next to nothing scars."""
+    law = [[0.08 if a == b else 0.004 for b in range(3)] for a in range(3)]
+    blocks = nx.stochastic_block_model([100] * 3, law, seed=5)
+    return from_networkx(blocks, sensitive="block=1", sensitive_part="largest")
+
+
+@pytest.fixture(autouse=True)
+def untold():
+    module._IDLE.clear()
+    module._SHORT.clear()
+
+
+def test_a_graph_of_ones_own_is_fitted_and_its_outcome_told(crowd):
+    env = gymnasium.make("rapo/GraphDiffusion-v0", graph=crowd)
+    found = fit(crowd)
+    _, info = env.reset(seed=0)
+    engine = env.unwrapped.engine
+    np.testing.assert_array_equal(engine.regions, found.regions)
+    assert engine.params == found.params
+    told = {name.removeprefix("fit_"): info[name] for name in info if name.startswith("fit_")}
+    assert told == pytest.approx(found.outcome())
+    assert set(told) == {"regions", "tau", "odds", "share", "selectivity", "reached"}
+    assert "calibrated" in repr(env.unwrapped)
+    assert f"{found.params.tau:.3g}" in repr(env.unwrapped)
+
+
+def test_a_generated_graph_keeps_the_papers_constants_unless_asked():
+    plain = GraphDiffusionVectorEnv(2, nodes=60, graph_seed=1)
+    assert plain.fit is None
+    assert plain.engine.params == FieldParams(psi_min=rapo.Setting.default().psi_min)
+    compact = rapo.Setting.named("compact")
+    first = GraphDiffusionVectorEnv(2, nodes=60, graph_seed=1, setting=compact)
+    assert first.engine.params == FieldParams()
+    assert not [name for name in plain.reset(seed=0)[1] if name.startswith("fit_")]
+    again = GraphDiffusionVectorEnv(2, graph=plain.graph)  # generated, though it is passed on
+    assert again.fit is None
+    asked = GraphDiffusionVectorEnv(2, nodes=60, graph_seed=1, fit=True)
+    assert asked.fit is fit(plain.graph)
+    assert asked.reset(seed=0)[1]["fit_tau"].tolist() == [asked.fit.params.tau] * 2
+
+
+def test_given_parts_are_not_fitted(crowd):
+    given = GraphDiffusionVectorEnv(1, graph=crowd, regions="node")
+    np.testing.assert_array_equal(given.engine.regions, np.arange(crowd.n))
+    assert given.fit.moved == "tau"
+    fixed = GraphDiffusionVectorEnv(1, graph=crowd, params=FieldParams(tau=0.2))
+    assert fixed.engine.params.tau == 0.2
+    assert fixed.fit.moved == "regions"
+    with pytest.warns(IdleWarning):
+        both = GraphDiffusionVectorEnv(1, graph=crowd, params=FieldParams(), regions="node")
+    assert both.fit is None
+
+
+def test_an_environment_like_it_is_not_fitted_anew(crowd, monkeypatch):
+    env = GraphDiffusionVectorEnv(1, graph=crowd)
+    monkeypatch.setattr("rapo.envs.vector.chosen_fit", _refuse)
+    changed = env.like(3, params=FieldParams(tau=env.engine.params.tau, w_H=4.0))
+    np.testing.assert_array_equal(changed.engine.regions, env.engine.regions)
+    assert changed.engine.params.w_H == 4.0
+    assert changed.fit is None  # other constants than it measured: its odds mean nothing here
+    assert env.like(3).fit is env.fit
+    assert "calibrated" not in repr(changed)
+
+
+def test_an_environment_like_it_keeps_its_constants_and_regions():
+    env = GraphDiffusionVectorEnv(1, nodes=60, params=FieldParams(w_H=4.0), regions="grid:3")
+    again = env.like(2)
+    assert again.engine.params == env.engine.params
+    np.testing.assert_array_equal(again.engine.regions, env.engine.regions)
+
+
+def _refuse(graph, wanted, **given):
+    assert isinstance(wanted, rapo.Fit)
+    return wanted
+
+
+def test_an_idle_memory_is_told_once_with_the_remedy(crowd):
+    with pytest.warns(IdleWarning) as caught:
+        GraphDiffusionVectorEnv(1, graph=crowd, fit=False)
+    text = str(caught[0].message)
+    assert f"tau {fit(crowd).params.tau:.2g}" in text
+    assert len([w for w in caught if w.category is IdleWarning]) == 1
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", IdleWarning)
+        GraphDiffusionVectorEnv(1, graph=crowd, fit=False)  # told already
+        GraphDiffusionVectorEnv(1, graph=crowd)
+        GraphDiffusionVectorEnv(1, nodes=250)
+        GraphDiffusionVectorEnv(1, graph=crowd, fit=False, deformation="off")
+
+
+def test_the_operating_point_of_an_environment_is_that_of_its_regions_and_constants(crowd):
+    fitted = GraphDiffusionVectorEnv(1, graph=crowd).operating_point
+    with pytest.warns(IdleWarning):
+        plain = GraphDiffusionVectorEnv(1, graph=crowd, fit=False).operating_point
+    assert plain.idle
+    assert plain.share < 0.1 < fitted.share
+    assert fitted.share == fit(crowd).share
+
+
+@pytest.mark.parametrize(
+    ("changes", "params", "named"),
+    [
+        ({"horizons": (20, 5, 20)}, None, "before harm arrives"),
+        ({}, FieldParams(psi_min=0.6), "psi_min"),
+        ({}, FieldParams(w_H=0.0), "w_H"),
+    ],
+)
+def test_a_fit_that_falls_short_says_so_and_why(crowd, changes, params, named):
+    setting = rapo.Setting.default().replace(**changes)
+    with pytest.warns(FitWarning, match=named) as caught:
+        env = GraphDiffusionVectorEnv(1, graph=crowd, setting=setting, params=params)
+    (warning,) = (w for w in caught if w.category is FitWarning)
+    assert warning.filename == __file__  # where the one who can change it is
+    assert not env.reset(seed=0)[1]["fit_reached"][0]
+
+
+def test_cascades_that_outrun_halved_odds_are_told():
+    strong = nx.powerlaw_cluster_graph(300, 4, 0.3, seed=1)
+    nx.set_edge_attributes(strong, 0.5, "w")
+    with pytest.warns(UserWarning, match="spread far"):
+        graph = from_networkx(strong, probability="w", setting=rapo.Setting.named("compact"))
+    with pytest.warns(FitWarning, match="scale"):
+        GraphDiffusionVectorEnv(1, graph=graph, setting=rapo.Setting.named("compact"))
+
+
+@pytest.mark.parametrize("wrong", [nx.path_graph(5), "net.npz", 7])
+def test_what_is_no_graph_is_named_with_how_to_make_one(wrong):
+    with pytest.raises(ValueError, match=r"rapo\.from_networkx"):
+        GraphDiffusionVectorEnv(1, graph=wrong)
+    with pytest.raises(ValueError, match=type(wrong).__name__):
+        fit(wrong)
+
+
+def test_labels_arrays_and_callables_are_regions(crowd):
+    by_label = GraphDiffusionVectorEnv(1, graph=crowd, regions="label:block").engine
+    blocks = crowd.labels["block"]
+    for value in set(blocks):
+        members = [i for i, label in enumerate(blocks) if label == value]
+        assert len(set(by_label.regions[members])) == 1
+    assert by_label.region_count == 3
+    ids = make_regions("pieces:5", crowd)
+    as_array = GraphDiffusionVectorEnv(1, graph=crowd, regions=ids).engine
+    as_callable = GraphDiffusionVectorEnv(1, graph=crowd, regions=lambda graph: ids).engine
+    np.testing.assert_array_equal(as_array.regions, as_callable.regions)
+
+
+@pytest.mark.parametrize(
+    ("regions", "named"),
+    [
+        ("label:colour", "'colour'.*'block'"),
+        (lambda graph: np.full(graph.n, -1), "callable.*-1"),
+        (lambda graph: np.zeros(3, int), r"callable.*\(3,\)"),
+        ("pieces:0", "pieces:0"),
+    ],
+)
+def test_regions_that_cannot_be_are_named(crowd, regions, named):
+    with pytest.raises(ValueError, match=named):
+        GraphDiffusionVectorEnv(1, graph=crowd, regions=regions)

@@ -6,8 +6,7 @@ import networkx
 import pytest
 
 from rapo.envs.vector import GraphDiffusionVectorEnv
-from rapo.graphs.fit import fit
-from rapo.graphs.idle import IdleWarning
+from rapo.graphs.fit import IdleWarning, fit
 from rapo.graphs.load import from_networkx
 from rapo.rsd.runner import evaluate
 from rapo.rsd.table import label, notes

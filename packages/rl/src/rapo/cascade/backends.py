@@ -94,12 +94,13 @@ class LanesBackend:
         self._ring = _aligned((self.blocks, delay * harm_regions * LANES), np.float32)
         self._nonzero_regions = np.zeros((self.blocks, regions), np.uint64)
         self._hit_regions = np.zeros((self.blocks, delay * regions), np.uint64)
+        self.constants = constants_of(engine.params, engine.setting.persistence)
         self.thread_states = _thread_states(engine, self.blocks)
         fixed = (
             graph.indptr, graph.indices, graph.prob,
             sites_of(graph), _harm_index(engine, engine.regions), graph.sensitive,
             packed(graph.sensitive), _harm_index(engine, engine.harm_region_of),
-            packed(engine.gated_regions), constants_of(engine.params, engine.setting.persistence),
+            packed(engine.gated_regions), self.constants,
             graph.support.astype(np.int64),
             np.ascontiguousarray(np.float32(1) - engine.rates), schedule,
         )  # fmt: skip
@@ -229,12 +230,13 @@ class PushBackend:
         self._ring = np.zeros((self.rows, delay * harm_regions), np.float32)
         self._nonzero_regions = np.zeros((self.rows, regions), np.uint64)
         self._hit_regions = np.zeros((self.rows, delay * regions), np.uint64)
+        self.constants = constants_of(engine.params, engine.setting.persistence)
         self.thread_states = _thread_states(engine, self.rows)
         fixed = (
             graph.indptr, graph.indices, graph.prob,
             sites_of(graph), _harm_index(engine, engine.regions), graph.sensitive,
             packed(graph.sensitive), _harm_index(engine, engine.harm_region_of),
-            packed(engine.gated_regions), constants_of(engine.params, engine.setting.persistence),
+            packed(engine.gated_regions), self.constants,
             graph.support, np.ascontiguousarray(np.float32(1) - engine.rates), schedule,
         )  # fmt: skip
         fields = (self._fields, self._ring, self._nonzero_regions, self._hit_regions)

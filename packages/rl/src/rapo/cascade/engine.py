@@ -15,6 +15,7 @@ from rapo.cascade.backends import LanesBackend, PushBackend, choose_backend
 from rapo.cascade.graph import Graph
 from rapo.cascade.harm_history import HarmHistory
 from rapo.cascade.injection import injection_rates
+from rapo.cascade.kernel_arrays import constants_of
 from rapo.cascade.phases import (
     CLOCK,
     ENTRIES,
@@ -203,6 +204,11 @@ class Cascade(PhasedEpisodes):
     def set_deformation(self, on: bool) -> None:
         """Deform the kernel in all phases, or in none; the fields evolve either way."""
         self._schedule[GATED] = truth("on", on) and self.scope.kind != "off"
+
+    def set_params(self, params: FieldParams) -> None:
+        """Take other constants of the fields from the next step on; the state stays."""
+        self.params = single_precision(params)
+        self._backend.constants[:] = constants_of(self.params, self.setting.persistence)
 
     def step(self, actions: npt.ArrayLike) -> npt.NDArray[np.float32]:
         """One step of every episode.

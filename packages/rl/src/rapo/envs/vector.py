@@ -19,10 +19,8 @@ from rapo.envs.episodes import EpisodesVectorEnv, Info, Obs
 from rapo.envs.field_summary import SUMMARY, field_summary
 from rapo.envs.render import GraphRenderer
 from rapo.envs.task import X_SIZE, X_START, observable, report_of, reward_of
-from rapo.graphs.fit import Fit, need_graph
-from rapo.graphs.fitted import chosen_fit
+from rapo.graphs.fit import Fit, chosen_fit, need_graph, point_of, warn_if_idle
 from rapo.graphs.generate import generate
-from rapo.graphs.idle import point_of, warn_if_idle
 from rapo_core.checks import UserError, one_of, whole_number
 from rapo_core.deformation import Scope
 from rapo_core.operating_point import OperatingPoint

@@ -13,7 +13,7 @@ from scipy.sparse.csgraph import dijkstra
 
 from rapo.cascade.graph import Graph
 from rapo.cascade.setting import DECAY, EXPOSURE, REPLAY
-from rapo.graphs.fit import WINDOW
+from rapo.graphs.fit_search import WINDOW
 from rapo.rsd.metrics import auc_ratio, discounted, rag, ratio_of
 from rapo.rsd.result import TRACES, RSDResult
 from rapo_core.checks import UserError

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rapo.cascade.setting import REPLAY
-from rapo.graphs.fit import WINDOW
+from rapo.graphs.fit_search import WINDOW
 from rapo.rsd.adapters import EnvAdapter, Stage
 from rapo.rsd.episodes import Tick, run_phases, run_replay
 from rapo.rsd.frame import joined

@@ -14,7 +14,7 @@ import pandas as pd
 
 from rapo.cascade.setting import REPLAY
 from rapo.envs.episodes import EpisodesVectorEnv
-from rapo.graphs.idle import IdleWarning
+from rapo.graphs.fit import IdleWarning
 from rapo.jobs.job import Job, digest
 from rapo.names import import_named
 from rapo.platforms.entry import Entry

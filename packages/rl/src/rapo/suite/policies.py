@@ -13,7 +13,7 @@ from typing import Any
 
 from rapo.envs.episodes import EpisodesVectorEnv
 from rapo.envs.field_summary import SUMMARY
-from rapo.graphs.idle import IdleWarning
+from rapo.graphs.fit import IdleWarning
 from rapo.platforms.entry import Entry
 from rapo.policies import ConstantPolicy, find_policy
 from rapo.rsd.runner import evaluate

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from rapo.cascade.setting import DECAY, EXPOSURE, REPLAY
 from rapo.envs.stage import VectorStage
 from rapo.envs.vector import GraphDiffusionVectorEnv
-from rapo.graphs.fit import WINDOW
+from rapo.graphs.fit_search import WINDOW
 from rapo.rsd.frame import joined
 from rapo.rsd.result import TRACES, RSDResult
 from rapo.show.lab.request import Draws
