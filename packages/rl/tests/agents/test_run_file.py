@@ -51,7 +51,7 @@ def test_a_fitted_run_is_repeated_without_fitting_anew(tmp_path, config, monkeyp
     from_networkx(networkx.karate_club_graph(), stimuli=4).save(path)
     made = config("RAPO", 1, nodes=None, graph=str(path))
     settled = made.with_env(fit=_fit(path, made))
-    monkeypatch.setattr("rapo.graphs.fitted.fit", lambda *a, **k: pytest.fail("fitted anew"))
+    monkeypatch.setattr("rapo.graphs.fit.fit", lambda *a, **k: pytest.fail("fitted anew"))
     again = repeated(settled, tmp_path).env_kwargs["fit"]
     assert again.regions.tolist() == settled.env_kwargs["fit"].regions.tolist()
 

@@ -18,8 +18,7 @@ from rapo.agents.ppo import PPO
 from rapo.agents.run_config import RunConfig, open_graph, platform_maker
 from rapo.cascade.graph import Graph
 from rapo.envs.episodes import EpisodesVectorEnv
-from rapo.graphs.fit import Fit
-from rapo.graphs.fitted import chosen_fit
+from rapo.graphs.fit import Fit, chosen_fit
 from rapo_core.checks import UserError
 from rapo_core.params import FieldParams
 

@@ -181,8 +181,7 @@ def with_fit(config: RunConfig, wanted: bool | None, changes: Iterable[str]) -> 
         changes: the changes of `--set`, which may name constants of the fields.
     """
     from rapo.agents.run_config import open_graph
-    from rapo.graphs.fit import fit
-    from rapo.graphs.fitted import fits
+    from rapo.graphs.fit import fit, fits
 
     kwargs = config.env_kwargs
     params = kwargs.get("params")
