@@ -84,7 +84,7 @@ class Account:
                     self._found[name] += 1
                     if self._found[name] == 2:
                         self.problems.append(f"{name!r} is in the log twice")
-            if len(events) < _READ:
+            if not events:
                 break
         lost = [key for key in self._new if key not in self._found]
         lost += [f"{r} at {p}" for p, r in self.acts.items() if self._reasons.get(p) != r]

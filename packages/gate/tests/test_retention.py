@@ -14,11 +14,11 @@ import pytest
 
 from rapo_core.params import FieldParams
 from rapo_gate import Gate, GateConfig, HarmReport, StoreError, retention
-from rapo_gate.events import DroppedError
+from rapo_gate.events import Draft, DroppedError
 from rapo_gate.retention import compact, erase
 from rapo_gate.snapshot import beginning, dropped, folded
 from rapo_gate.state import State
-from rapo_gate.store import open_store
+from rapo_gate.store import READ_BYTES, events_of, open_store
 
 NAME = "Jörg Müller-17"
 REASON = "asked to be forgotten"
@@ -375,3 +375,22 @@ def test_every_call_of_the_library_answers_after_a_compaction(lived: Lived) -> N
     tried = {"report", "report_logged", "decide", "decide_logged", "expose", "expose_logged"}
     left = {"open", "close", "act", "explain", "config"}
     assert {n for n in dir(Gate) if not n.startswith("_")} == {*calls, *tried, *left}
+
+
+def test_a_read_is_bounded_by_bytes(lived: Lived, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An event may have 2.4 MB: five thousand of them would not fit the memory."""
+    store = lived.gate.store
+    lived.gate.flush()
+    first = store.last()
+    body = b"x" * (READ_BYTES // 3)
+    with store.appending() as log:
+        log.append([Draft("Erasure", 0.0, None, b"", body)] * 8)
+        if lived.address.startswith("postgresql"):
+            assert len(log.read(first, 100)) == 4
+    assert [e.position - first for e in store.read(first, 100)] == [1, 2, 3, 4]
+    newest = store.read(first, 100, ("Erasure",), newest=True)
+    assert [e.position - first for e in newest] == [8, 7, 6, 5]
+    assert len(list(events_of(store, first))) == 8
+    with store.appending(first) as log:
+        tail = list(log.tail(first))
+    assert len(tail) == (8 if store.shared else 0)

@@ -225,11 +225,10 @@ def outcomes(state: State) -> Values:
     """
     stimuli = []
     for name, stays in state.traffic.appearances.items():
-        first, last = stays[0], stays[-1]
-        back = len(stays) > 1
+        first, last, back = stays.first, stays.newest, stays.count > 1
         stimuli.append({
             "stimulus": name,
-            "stays": len(stays),
+            "stays": stays.count,
             "first_at": first.first * state.config.tick_seconds,
             "last_at": last.last * state.config.tick_seconds,
             "RAG": _ratio(last.peak_reach, first.peak_reach) if back else None,

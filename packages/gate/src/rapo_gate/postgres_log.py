@@ -13,7 +13,7 @@ from typing import Any
 from rapo_gate.events import KINDS, NUMBER, Draft, Event
 from rapo_gate.ledger import ROW, Rows
 from rapo_gate.session import Session
-from rapo_gate.store import StoreError
+from rapo_gate.store import READ_BYTES, StoreError
 
 APPENDER = 0x5261706F_00000001
 """Advisory lock of whoever appends."""
@@ -34,7 +34,19 @@ _BEGIN = (
     f"SELECT pg_advisory_xact_lock({APPENDER});"
     "SELECT coalesce(max(position), 0) FROM rapo_gate.events"
 )
-_TAIL = f"({COLUMNS} WHERE position > %s ORDER BY position LIMIT {CHUNK})"
+
+
+def _some(which: str, order: str = "ASC") -> str:
+    """A query for events, which ends where their bodies have `READ_BYTES`; never with none."""
+    return (
+        "(SELECT position, kind, at, key, digest, body FROM (SELECT *, sum(octet_length(body)) "
+        f"OVER (ORDER BY position {order}) - octet_length(body) AS before FROM (SELECT * FROM "
+        f"rapo_gate.events WHERE {which} ORDER BY position {order} LIMIT %s) AS listed) AS sized "
+        f"WHERE before < {READ_BYTES} ORDER BY position {order})"
+    )
+
+
+_TAIL = _some("position > %s")
 _FIND = f"{COLUMNS} WHERE key = ANY(%s)"
 _INSERT = (
     "INSERT INTO rapo_gate.events SELECT * FROM unnest(%b::bigint[], %b::smallint[], "
@@ -76,7 +88,7 @@ class Turn:
         query: str = _FIND
         values: list[Any] = [keys]
         if behind:
-            query, values = f"{_TAIL} UNION ALL {_FIND}", [self._after, keys]
+            query, values = f"{_TAIL} UNION ALL {_FIND}", [self._after, CHUNK, keys]
         self._known.update(dict.fromkeys(keys))
         for event in events_of(self.session.execute(query, values, binary=True)):
             if event.key in self._known:
@@ -224,8 +236,7 @@ def read(
     # Numbers, not parameters: the planner must see that the partial index applies.
     numbers = ",".join(str(NUMBER[kind]) for kind in kinds)
     chosen = f" AND kind IN ({numbers})" if kinds else ""
-    order = "DESC" if newest else "ASC"
-    query = f"{COLUMNS} WHERE position > %s{chosen} ORDER BY position {order} LIMIT %s"
+    query = _some(f"position > %s{chosen}", "DESC" if newest else "ASC")
     return events_of(session.execute(query, (after, limit), binary=True))
 
 

@@ -31,7 +31,7 @@ from rapo_gate.state import Report, State
 from rapo_gate.store import Rewriting, Store, StoreError, events_of
 from rapo_gate.traffic import Traffic
 
-FORMAT = 3
+FORMAT = 4
 """Raised when an older snapshot can no longer be read; the log then is folded afresh."""
 
 _FOLD_ARRAYS = ("G", "H", "psi", "topic", "free", "live")
@@ -39,7 +39,7 @@ _FOLD_ARRAYS = ("G", "H", "psi", "topic", "free", "live")
 
 def dump(state: State) -> bytes:
     """Everything of a state but the rows of its ledger."""
-    values, arrays = state.traffic.dump()
+    values, arrays = state.traffic.dump(len(state.regions))
     arrays = {f"traffic {name}": array for name, array in arrays.items()}
     fold = state.fold
     for name in _FOLD_ARRAYS:

@@ -13,7 +13,7 @@ from typing import Any
 from rapo_core.checks import UserError
 from rapo_gate.events import KINDS, NUMBER, Draft, Event
 from rapo_gate.ledger import Rows, joined
-from rapo_gate.store import BusyError, Place, StoreError, files_of, make_private
+from rapo_gate.store import READ_BYTES, BusyError, Place, StoreError, files_of, make_private
 
 SCHEMA, WITH_BASE = 1, 2
 """Of a log that is whole, and of one whose beginning was dropped."""
@@ -72,7 +72,14 @@ class Turn:
             f"ORDER BY position {'DESC' if newest else 'ASC'} LIMIT ?",
             (after, *numbers, limit),
         )
-        return [_event(row) for row in rows]
+        events, size = [], 0
+        for row in rows:
+            events.append(_event(row))
+            size += len(events[-1].body)
+            if size >= READ_BYTES:
+                rows.close()
+                break
+        return events
 
     def replace(self, events: Sequence[Event]) -> None:
         """Give events that are there the key, digest and body of these."""

@@ -76,9 +76,7 @@ class State:
             self._know(body.ids())
             numbers = self.regions.numbers(body.regions)
             self.traffic.now.unknown += unknown
-        self.traffic.decide(
-            numbers, body.p, body.psi, body.tick, body.enforced, body.stimulus, self.config
-        )
+        self.traffic.decide(numbers, body.p, body.psi, body.enforced, body.stimulus, self.config)
         if body.tick + self.config.D > self.tick:  # else its reports have counted
             units = served_units(body.p, body.psi, body.enforced)
             self.fold.exposure.add(body.tick, numbers, units)
@@ -88,7 +86,8 @@ class State:
         body = unpack_decision(log.find([key])[key].body)
         names, weight = shown_shares(data["shown"])
         served, shown = self.regions.numbers(body.regions), self.regions.numbers(names)
-        self.traffic.expose(served, body.served, shown, weight)
+        stimulus = body.stimulus if body.tick >= self.tick else None
+        self.traffic.expose(served, body.served, shown, weight, stimulus)
         if body.tick + self.config.D > self.tick:
             add = self.fold.exposure.add
             add(body.tick, served, -served_units(body.p, body.psi, body.enforced))

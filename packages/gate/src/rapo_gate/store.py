@@ -99,7 +99,10 @@ class Store(Protocol):
     def read(
         self, after: int, limit: int, kinds: Sequence[str] = (), newest: bool = False
     ) -> list[Event]:
-        """Up to `limit` events after a position, in order; the newest ones first if asked."""
+        """Up to `limit` events after a position, in order; the newest ones first if asked.
+
+        Fewer come where their bodies have more than `READ_BYTES`, but never none.
+        """
         ...
 
     def find(self, keys: Sequence[str]) -> dict[str, Event]:
@@ -145,20 +148,24 @@ class Store(Protocol):
 
 READ = 5000
 """Events read at a time."""
+READ_BYTES = 16 << 20
+"""Bytes of bodies after which a read ends early: an event may have 2.4 MB."""
 
 
-def pieces(log: Store | Rewriting, after: int = 0) -> Iterator[list[Event]]:
+def pieces(
+    log: Store | Rewriting, after: int = 0, kinds: Sequence[str] = ()
+) -> Iterator[list[Event]]:
     """A log from a position on, some thousand events at a time."""
-    while events := log.read(after, READ):
+    while events := log.read(after, READ, kinds):
         yield events
-        if len(events) < READ:
-            return
         after = events[-1].position
 
 
-def events_of(log: Store | Rewriting, after: int = 0, until: int | None = None) -> Iterator[Event]:
-    """A log from a position on, up to another."""
-    for events in pieces(log, after):
+def events_of(
+    log: Store | Rewriting, after: int = 0, until: int | None = None, kinds: Sequence[str] = ()
+) -> Iterator[Event]:
+    """A log from a position on, up to another; of all kinds or of some."""
+    for events in pieces(log, after, kinds):
         for event in events:
             if until is not None and event.position > until:
                 return

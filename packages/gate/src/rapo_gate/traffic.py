@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, fields
 from math import sqrt
 from typing import Any
 
@@ -22,6 +22,12 @@ SMOOTHING = 0.05
 """Weight of the newest tick in the moving mean of reports."""
 FEWEST_TICKS = 20
 """Ticks before the moving mean is trusted."""
+ONE_IMPRESSION = 1 - 1e-9
+"""Expected impressions from which on a region is reached; sums of shares are rounded."""
+MOST_STIMULI = 1000
+"""Stimuli that are remembered; of more, those that were not shown for longest are forgotten."""
+MOST_PAIRS = 1 << 20
+"""Pairs of a stimulus and a region that are counted in one tick."""
 
 
 @kernel
@@ -93,7 +99,7 @@ class TickCount:
 
 
 @dataclass(slots=True)
-class Appearance:
+class Stay:
     """One stay of a stimulus, from its first decision to a gap of D ticks."""
 
     first: int
@@ -104,11 +110,43 @@ class Appearance:
 
 
 @dataclass(slots=True)
-class _Now:
-    """A stimulus in the current tick."""
+class Appearances:
+    """The first and the newest stay of a stimulus, which RSD's ratios compare, and their number."""
 
-    tick: int
-    impressions: npt.NDArray[np.float64] = field(default_factory=lambda: np.zeros(0))
+    first: Stay
+    newest: Stay
+    count: int = 1
+
+
+class Impressions:
+    """What stimuli were shown in the current tick: only regions that any of them reached.
+
+    A tick has at most `MOST_PAIRS` pairs of a stimulus and a region; what comes beyond them is not
+    counted.
+    """
+
+    def __init__(self) -> None:
+        self.shown: dict[str, list[tuple[npt.NDArray[np.int32], npt.NDArray[np.float64]]]] = {}
+        """By stimulus, regions and their impressions, in the order in which they came."""
+        self._pairs = 0
+
+    def add(
+        self, stimulus: str, regions: npt.NDArray[np.int32], weight: npt.NDArray[np.float64]
+    ) -> None:
+        """Add impressions to a stimulus, or take them from it with a negative weight."""
+        if self._pairs + regions.size > MOST_PAIRS:
+            self._pairs = sum(self.of(name)[0].size for name in list(self.shown))
+        if self._pairs + regions.size <= MOST_PAIRS:
+            self.shown.setdefault(stimulus, []).append((regions.astype(np.int32), weight))
+            self._pairs += regions.size
+
+    def of(self, stimulus: str) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.float64]]:
+        """Regions that a stimulus reached, each once in ascending order, and its impressions."""
+        regions, weights = (np.concatenate(c) for c in zip(*self.shown[stimulus], strict=True))
+        regions, place = np.unique(regions, return_inverse=True)
+        whole = regions, np.bincount(place, weights, regions.size).astype(np.float64)
+        self.shown[stimulus] = [whole]
+        return whole
 
 
 class Traffic:
@@ -127,8 +165,9 @@ class Traffic:
         self.now = TickCount(0)
         self.reports_mean = 0.0
         self.ticks = 0
-        self.appearances: dict[str, list[Appearance]] = {}
-        self._current: dict[str, _Now] = {}
+        self.appearances: dict[str, Appearances] = {}
+        """By stimulus; the one that was shown last comes last."""
+        self.impressions = Impressions()
 
     def grow(self, regions: int) -> None:
         """Make room for regions."""
@@ -144,19 +183,19 @@ class Traffic:
         regions: npt.NDArray[np.int32],
         p: npt.NDArray[np.float64],
         psi: npt.NDArray[np.float64],
-        tick: int,
         enforced: bool,
         stimulus: str | None,
         config: GateConfig,
     ) -> None:
-        """Count a decision of a tick."""
+        """Count a decision."""
         tv, most = _account(regions, p, psi, enforced, self.proposed, self.gated, self.served)
         self.now.decisions += 1
         self.now.enforced += enforced
         self.now.tv += tv
         self.now.saturated += most <= config.saturation_psi
         if stimulus is not None:
-            self._show(stimulus, regions, p * psi if enforced else p, tick)
+            weight = p * psi if enforced else p
+            self.impressions.add(stimulus, regions, weight / weight.sum())
 
     def expose(
         self,
@@ -164,22 +203,17 @@ class Traffic:
         served: npt.NDArray[np.float64],
         shown: npt.NDArray[np.int32],
         weight: npt.NDArray[np.float64],
+        stimulus: str | None,
     ) -> None:
-        """Count what a decision really showed, each region with its share, instead of its law."""
+        """Count what a decision really showed, each region with its share, not what it served.
+
+        `stimulus` is that of a decision of the current tick, None for any other decision.
+        """
         np.subtract.at(self.served, regions, served)
         np.add.at(self.served, shown, weight)
-
-    def _show(
-        self, stimulus: str, regions: npt.NDArray[np.int32], weight: npt.NDArray[Any], tick: int
-    ) -> None:
-        current = self._current.get(stimulus)
-        if current is None:
-            current = self._current[stimulus] = _Now(tick)
-        if current.impressions.size < self.proposed.size:
-            longer = np.zeros(self.proposed.size)
-            longer[: current.impressions.size] = current.impressions
-            current.impressions = longer
-        np.add.at(current.impressions, regions, weight / weight.sum())
+        if stimulus is not None:
+            self.impressions.add(stimulus, regions, -served)
+            self.impressions.add(stimulus, shown, weight)
 
     def close_tick(
         self,
@@ -205,9 +239,11 @@ class Traffic:
         regions, units = shown
         now.reach = int((units >= UNIT).sum())
         now.sensitive = float(units[sensitive[regions]].sum() / UNIT)
-        for stimulus, current in self._current.items():
-            self._end_of_tick(stimulus, current, sensitive, config.D)
-        self._current = {}
+        for stimulus in self.impressions.shown:
+            self._appear(stimulus, tick, sensitive, config.D)
+        self.impressions = Impressions()
+        while len(self.appearances) > MOST_STIMULI:
+            del self.appearances[next(iter(self.appearances))]
         left = self._left_bands(config)
         self.ticks += 1
         weight = max(SMOOTHING, 1 / self.ticks)
@@ -235,35 +271,38 @@ class Traffic:
             left["reports"] = f"{now.reports} in a tick, usual are {usual:.1f}"
         return left
 
-    def _end_of_tick(
-        self, stimulus: str, current: _Now, sensitive: npt.NDArray[np.bool_], gap: int
-    ) -> None:
-        stays = self.appearances.setdefault(stimulus, [])
-        if not stays or current.tick - stays[-1].last > gap:
-            stays.append(Appearance(current.tick, current.tick))
-        stay = stays[-1]
-        reach = int((current.impressions >= 1).sum())
-        stay.last = current.tick
+    def _appear(self, stimulus: str, tick: int, sensitive: npt.NDArray[np.bool_], gap: int) -> None:
+        """Add a tick of a stimulus to its newest stay, or to a new one after a gap."""
+        known = self.appearances.pop(stimulus, None)
+        if known is None:
+            stay = Stay(tick, tick)
+            known = Appearances(stay, stay)
+        elif tick - known.newest.last > gap:
+            known.newest, known.count = Stay(tick, tick), known.count + 1
+        self.appearances[stimulus] = known
+        regions, impressions = self.impressions.of(stimulus)
+        stay, reach = known.newest, int((impressions >= ONE_IMPRESSION).sum())
+        stay.last = tick
         stay.peak_reach = max(stay.peak_reach, reach)
         stay.total_reach += reach
-        size = min(sensitive.size, current.impressions.size)
-        stay.sensitive += float(current.impressions[:size][sensitive[:size]].sum())
+        stay.sensitive += float(impressions[sensitive[regions]].sum())
 
-    def dump(self) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
-        """Everything, as plain values and arrays."""
+    def dump(self, regions: int) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
+        """Everything that is known of so many regions, as plain values and arrays."""
         values = {
             "course": [asdict(c) for c in self.course],
             "now": asdict(self.now),
             "reports_mean": self.reports_mean,
             "ticks": self.ticks,
-            "appearances": {k: [asdict(a) for a in v] for k, v in self.appearances.items()},
-            "current": {k: v.tick for k, v in self._current.items()},
-        }
+            "appearances": {k: [asdict(a.first), asdict(a.newest), a.count]
+                            for k, a in self.appearances.items()},
+            "stimuli": list(self.impressions.shown),
+        }  # fmt: skip
         arrays: dict[str, npt.NDArray[Any]] = {
-            name: getattr(self, name) for name in ("proposed", "gated", "served")
+            name: getattr(self, name)[:regions] for name in ("proposed", "gated", "served")
         }
-        for i, stimulus in enumerate(self._current):
-            arrays[f"stimulus {i}"] = self._current[stimulus].impressions
+        for i, stimulus in enumerate(self.impressions.shown):
+            arrays[f"regions {i}"], arrays[f"impressions {i}"] = self.impressions.of(stimulus)
         return values, arrays
 
     @classmethod
@@ -274,14 +313,12 @@ class Traffic:
         traffic.course.extend(TickCount(**{k: c[k] for k in known}) for c in values["course"])
         traffic.now = TickCount(**values["now"])
         traffic.reports_mean, traffic.ticks = values["reports_mean"], values["ticks"]
-        traffic.appearances = {
-            k: [Appearance(**a) for a in v] for k, v in values["appearances"].items()
-        }
+        for stimulus, (first, newest, count) in values["appearances"].items():
+            stays = Stay(**first), Stay(**newest)
+            traffic.appearances[stimulus] = Appearances(stays[0], stays[count > 1], count)
         traffic.proposed, traffic.gated = arrays["proposed"], arrays["gated"]
         traffic.served = arrays["served"]
         traffic.grow(traffic.proposed.size)
-        traffic._current = {
-            stimulus: _Now(tick, arrays[f"stimulus {i}"])
-            for i, (stimulus, tick) in enumerate(values["current"].items())
-        }
+        for i, stimulus in enumerate(values["stimuli"]):
+            traffic.impressions.add(stimulus, arrays[f"regions {i}"], arrays[f"impressions {i}"])
         return traffic

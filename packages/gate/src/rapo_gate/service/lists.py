@@ -23,7 +23,7 @@ from rapo_gate.fields import FormData
 from rapo_gate.format import WAIT_WORDS, time_of
 from rapo_gate.gate import Gate
 from rapo_gate.state import State
-from rapo_gate.store import Store
+from rapo_gate.store import Store, events_of
 
 MOST = 500
 """Rows of one table."""
@@ -294,10 +294,10 @@ def decisions(gate: Gate, asked: Wanted) -> tuple[list[Values], bool, int]:
     least = max(begin, end - EVENTS_SEARCHED)
     while end > least:
         start = max(least, end - _WINDOW)
-        for event in store.read(start, _WINDOW, ("Decision",)):
-            if event.position <= end and event.body:
+        for event in events_of(store, start, end, ("Decision",)):
+            if event.body:
                 listed.append(_decision(event))
-            elif event.position <= end:
+            else:
                 dropped += 1
         end = start
         newest = asked.sort == "at" and not (asked.rising or asked.words or asked.only)
