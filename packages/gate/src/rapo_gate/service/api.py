@@ -1,4 +1,4 @@
-"""The HTTP API: what platforms call, what people do, what both ask."""
+"""The routes of the HTTP API: platforms' calls, people's actions, and questions of both."""
 
 from __future__ import annotations
 
@@ -42,11 +42,11 @@ if TYPE_CHECKING:
     from rapo_gate.service.app import Metrics
 
 _MANY = 50
-"""Reports from which on checking them is left to another thread: decisions must not wait."""
+"""From so many reports on, another thread checks them: decisions must not wait for that."""
 _MOST_BYTES = 4 << 20
-"""Bytes of events in one answer: a thousand decisions of a thousand candidates are too many."""
+"""Most bytes of events in one answer: a thousand decisions of a thousand candidates exceed it."""
 _BEARER = HTTPBearer(scheme_name="key", auto_error=False)
-_WORDS = {
+_STATUSES = {
     400: "The body is not JSON.",
     401: "No key, or one that is not known.",
     403: "The key has another scope.",
@@ -56,13 +56,13 @@ _WORDS = {
     410: "A compaction dropped what the answer needs.",
     413: f"More than {LARGEST_BODY} bytes, or too many items.",
     415: "The body is not declared as application/json.",
-    422: "Something in it is wrong; the message says what. Nothing was changed.",
+    422: "Something in the request is wrong; the message says what. Nothing was changed.",
     500: "A fault of the gate.",
     503: "The log is out of reach, or no answer came in time; nothing was acknowledged.",
 }
 _HEADERS = {401: "WWW-Authenticate", 503: "Retry-After"}
 _BODY = (400, 408, 413, 415, 422)
-"""How a request with a body may fail."""
+"""Statuses with which a request with a body may be refused."""
 
 Top = Annotated[Whole, Query(ge=1, le=1000, description="Most regions to return.")]
 Limit = Annotated[Whole, Query(ge=1, le=500, description="Most reports and decisions to return.")]
@@ -74,26 +74,28 @@ DryRun = Annotated[Flag, Query(description="Only show what would change; needs n
 
 
 async def _caller(request: Request) -> Caller:  # async: FastAPI would give it a thread
-    found: Caller = request.state.caller
-    return found
+    caller: Caller = request.state.caller
+    return caller
 
 
 Who = Annotated[Caller, Depends(_caller)]
 
 
 def _needs(scope: str | None, answer: type[Any] | None, *codes: int) -> dict[str, Any]:
-    """What a route says of itself: the key that it needs, and every answer it may give."""
+    """Arguments of a route: the key that it needs, and every status that it may answer with."""
     content: dict[str, Any] = {} if answer is None else {"model": answer}
     if answer is None:
         content = {"content": {"text/plain": {"schema": {"type": "string"}}}}
-    found: dict[int | str, dict[str, Any]] = {200: {"description": "Done.", **content}}
+    responses: dict[int | str, dict[str, Any]] = {200: {"description": "Done.", **content}}
     for code in sorted({*codes, 500, 503, *((401, 403) if scope else ())}):
-        found[code] = {"description": _WORDS[code], "model": models.Error}
+        responses[code] = {"description": _STATUSES[code], "model": models.Error}
         if code in _HEADERS:
-            found[code]["headers"] = {_HEADERS[code]: {"schema": {"type": "string"}}}
+            responses[code]["headers"] = {_HEADERS[code]: {"schema": {"type": "string"}}}
     keys = [Security(_BEARER, scopes=[scope])] if scope else []
-    words = f"Needs a key of scope `{scope}`. An error changes nothing." if scope else None
-    return {"dependencies": keys, "responses": found, "response_model": None, "description": words}
+    about = f"Needs a key of scope `{scope}`. An error changes nothing." if scope else None
+    return {
+        "dependencies": keys, "responses": responses, "response_model": None, "description": about,
+    }  # fmt: skip
 
 
 def make_api(
@@ -133,16 +135,16 @@ def _add_platform(router: APIRouter, gate: Gate, metrics: Metrics) -> None:
         if isinstance(regions[0], int):
             regions = np.array(regions, np.int64)
         future = gate.decide_logged(regions, body.p, body.request_id, stimulus=body.stimulus)
-        made = await asyncio.wrap_future(future)
-        metrics.decided(made.mode)
-        found = {
-            "decision_id": made.decision_id,
-            "q": made.q.tolist(),
-            "psi": made.psi.tolist(),
-            "revision": made.revision,
-            "mode": made.mode,
+        decision = await asyncio.wrap_future(future)
+        metrics.decided(decision.mode)
+        answer = {
+            "decision_id": decision.decision_id,
+            "q": decision.q.tolist(),
+            "psi": decision.psi.tolist(),
+            "revision": decision.revision,
+            "mode": decision.mode,
         }
-        return Response(to_json(found), media_type="application/json")
+        return Response(to_json(answer), media_type="application/json")
 
     @router.post(
         "/v1/exposures",
@@ -164,12 +166,12 @@ def _add_platform(router: APIRouter, gate: Gate, metrics: Metrics) -> None:
             raise RefusedError(413, f"{len(items)} items; send at most {MOST_ITEMS} at a time")
         if len(items) < _MANY:
             results, sound = _prepared(items, caller)
-            found = await asyncio.wrap_future(gate.report_logged(sound))
+            taken = await asyncio.wrap_future(gate.report_logged(sound))
         else:
             results, sound = await asyncio.to_thread(_prepared, items, caller)
-            found = await asyncio.to_thread(gate.report, sound)
-        accepted = iter(found)
-        answers = [next(accepted) if result is None else result for result in results]
+            taken = await asyncio.to_thread(gate.report, sound)
+        in_order = iter(taken)
+        answers = [next(in_order) if result is None else result for result in results]
         for status, count in Counter(result.status for result in answers).items():
             metrics.reported(status, count)
         return Response(
@@ -181,7 +183,7 @@ def _add_platform(router: APIRouter, gate: Gate, metrics: Metrics) -> None:
 def _prepared(
     items: list[Any], caller: Caller
 ) -> tuple[list[ReportResult | None], list[HarmReport]]:
-    """Refusals in their places, and the reports that remain."""
+    """The refusals in their places with None for the other items, and the reports to take in."""
     results: list[ReportResult | None] = []
     sound: list[HarmReport] = []
     for item in items:
@@ -206,7 +208,7 @@ def _add_action(router: APIRouter, gate: Gate, audits: Audits, action: type[Acti
 
     async def act(body: Any, caller: Who, dry_run: DryRun = False) -> Response:
         if body.reason is None and not dry_run:
-            raise UserError("this needs a reason, for those who read the log")
+            raise UserError("an action needs a reason, for those who read the log")
         reason = "" if body.reason is None else checked_reason(body.reason)
         values = {field.name: getattr(body, field.name) for field in action.fields}
         made = action(**values, reason=reason, by=caller.name, dry_run=dry_run)
@@ -226,7 +228,7 @@ def _add_action(router: APIRouter, gate: Gate, audits: Audits, action: type[Acti
     )(act)
 
 
-# --- what both ask
+# --- questions of both
 
 
 def _add_questions(router: APIRouter, audits: Audits) -> None:
@@ -303,11 +305,11 @@ def _add_operations(
 
     @router.get("/healthz", summary="Whether answers are fresh", **open_to_all)
     async def health() -> Response:
-        found = await asyncio.to_thread(gate.health)
-        if found["why"] is not None:  # anyone may read this; where the log lives is not for them
-            found["why"] = str(found["why"]).replace(gate.store.address, "the store")
-        # A clock that ran ahead is everybody's: a replica out of rotation would help nobody.
-        return as_json(found, 200 if found["status"] in ("ok", "ahead") else 503)
+        health = await asyncio.to_thread(gate.health)
+        if health["why"] is not None:  # anyone may read this, but not where the log lives
+            health["why"] = str(health["why"]).replace(gate.store.address, "the store")
+        # All replicas share a clock that ran ahead: taking one out of rotation would help nobody.
+        return as_json(health, 200 if health["status"] in ("ok", "ahead") else 503)
 
     @router.get("/metrics", summary="Prometheus metrics", **_needs(metrics_scope, None))
     async def figures() -> Response:
@@ -315,13 +317,13 @@ def _add_operations(
 
 
 def _page(gate: Gate, after: int, limit: int) -> Response:
-    """Events after a position, as many as an answer holds; `next` is where to go on."""
-    found: list[dict[str, Any]] = []
+    """The events after a position that one answer can hold; `next` is where to go on."""
+    listed: list[dict[str, Any]] = []
     size, last = 0, after
     for event in gate.events(after, limit):
         size += len(event.body)
-        if found and size > _MOST_BYTES:
+        if listed and size > _MOST_BYTES:
             break
-        found.append(plain_event(event))
+        listed.append(plain_event(event))
         last = event.position
-    return as_json({"events": found, "next": last})
+    return as_json({"events": listed, "next": last})

@@ -1,8 +1,8 @@
-"""`make_app`: a gate as a web application, what every request passes through, and what is counted.
+"""`make_app`: a gate as a web application, its middleware, its log and its metrics.
 
-Each request has an id, headers that browsers heed, and a line in the log: JSON with its route and
-its client, never with a key. No metric has a region in its labels: regions have no end. Those with
-the least psi are served by `GET /v1/regions?top=N` instead.
+Every answer carries a request id and headers for browsers, and becomes a line in the log: JSON with
+route and client, never with a key. No metric has a region as a label, because the number of regions
+is unbounded; `GET /v1/regions?top=N` serves the regions with the largest scars instead.
 """
 
 from __future__ import annotations
@@ -48,9 +48,9 @@ def make_app(
     """The service of a gate; it closes neither the gate nor the audits.
 
     Args:
-        gate: what is served.
-        keys: who may do what.
-        audits: who answers reviewers' questions; by default this process.
+        gate: the gate to serve.
+        keys: keys and their scopes.
+        audits: what answers reviewers' questions; by default this process.
         metrics_need_key: ask for a key of scope review at `/metrics`. By default it is open, as
             scrapers expect: its figures name no region, reporter or key.
         pages: serve the reviewer's pages at `/`.
@@ -59,7 +59,7 @@ def make_app(
         title="rapo gate",
         version=VERSION,
         summary="Harm memory in front of a platform.",
-        docs_url=None,  # its pages load scripts from elsewhere, which ours forbid
+        docs_url=None,  # FastAPI's pages load scripts from elsewhere, which our headers forbid
         redoc_url=None,
         redirect_slashes=False,
     )
@@ -76,14 +76,14 @@ def make_app(
 
 async def _failed(request: Request, error: Exception) -> Response:
     if isinstance(error, HTTPException) and not isinstance(error, RefusedError):  # the router's
-        words = {
+        reason = {
             404: "there is nothing at this path; /openapi.json lists what there is",
             405: f"this path does not take {request.method}; see the Allow header",
         }.get(error.status_code, str(error.detail))
-        error = RefusedError(error.status_code, words, dict(error.headers or {}))
+        error = RefusedError(error.status_code, reason, dict(error.headers or {}))
     refusal = refusal_of(error)
-    words = str(refusal.detail).encode("utf-8", "replace").decode()
-    return as_json({"error": words}, refusal.status_code, dict(refusal.headers or {}))
+    reason = str(refusal.detail).encode("utf-8", "replace").decode()
+    return as_json({"error": reason}, refusal.status_code, dict(refusal.headers or {}))
 
 
 # --- what every request passes through
@@ -107,12 +107,12 @@ _HEADERS = [(name.encode(), value.encode()) for name, value in HEADERS.items()]
 
 
 _FAULT = Response(
-    b'{"error":"a fault of the gate; its log tells more"}', 500, media_type="application/json"
+    b'{"error":"a fault of the gate; its log says more"}', 500, media_type="application/json"
 )
 
 
 class Frame:
-    """ASGI middleware around the whole service; a header that an answer has already is kept."""
+    """ASGI middleware around the whole service: headers, metrics, log, an answer to any fault."""
 
     def __init__(self, app: ASGIApp, metrics: Metrics) -> None:
         self._app, self._metrics = app, metrics
@@ -153,7 +153,7 @@ class Frame:
 
 
 def _request_id(scope: Scope) -> bytes:
-    """The caller's id of a request if it can be logged as it is, else a new one."""
+    """The caller's id of a request if it is safe to log, else a new id."""
     for name, value in scope["headers"]:
         if name == b"x-request-id" and _SAFE_ID.match(value):
             return bytes(value)
@@ -161,7 +161,7 @@ def _request_id(scope: Scope) -> bytes:
 
 
 def _template(scope: Scope) -> str:
-    """The route, not the path: paths name regions and have no end."""
+    """The route of a request; the path could name a region."""
     route: Any = scope.get("route")
     return str(scope.get(ROUTE) or getattr(route, "path_format", "unmatched"))
 
@@ -182,10 +182,10 @@ def _log(
 
 
 class JsonLines(logging.Formatter):
-    """A record as one line of JSON: when, how bad, what, and the fields it carries."""
+    """A log record as one line of JSON: time, level, event, and the fields of the record."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """The line."""
+        """The line of a record."""
         moment = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created))
         line = {
             "at": f"{moment}.{int(record.msecs):03d}Z",
@@ -199,7 +199,7 @@ class JsonLines(logging.Formatter):
 
 
 def log_to(stream: TextIO | None = None, level: int = logging.INFO) -> logging.Handler:
-    """Send the service's log to a stream, stderr by default; the handler, to take it off again."""
+    """Send the service's log to a stream, stderr by default; return the handler."""
     handler = logging.StreamHandler(stream or sys.stderr)
     handler.setFormatter(JsonLines())
     for name in (LOGGER.name, "uvicorn.error"):
@@ -217,7 +217,7 @@ _BUCKETS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 5.0
 
 
 class Metrics:
-    """Counts of one service, in a registry of its own: several may live in a process."""
+    """Counts of one service, in a registry of its own: a process may hold several services."""
 
     def __init__(self, gate: Gate) -> None:
         self.registry = CollectorRegistry()
@@ -256,18 +256,18 @@ class Metrics:
             self._refused.labels(str(status)).inc()
 
     def page(self) -> bytes:
-        """What a scraper gets; takes the gate's lock for a moment."""
+        """The text for a scraper; takes the gate's lock for a moment."""
         return generate_latest(self.registry)
 
 
 class _Gauges(Collector):
-    """Figures of the gate, read when somebody asks."""
+    """Figures of the gate, which are read when a scraper asks."""
 
     def __init__(self, gate: Gate) -> None:
         self._gate = gate
 
     def describe(self) -> list[Metric]:
-        """Nothing in advance: reading the gate to learn the names would be for nothing."""
+        """No metrics: Prometheus then does not read the gate to learn their names."""
         return []
 
     def collect(self) -> Iterator[Metric]:
@@ -280,8 +280,8 @@ class _Gauges(Collector):
                 health["seconds_ahead"],
             ),
             "revision": ("State that decisions are made from.", health["revision"]),
-            "position": ("Events that the state has taken in.", health["position"]),
-            "lag_events": ("Events of the log that it has not.", health["behind"]),
+            "position": ("Events that the state holds.", health["position"]),
+            "lag_events": ("Events of the log that the state lacks.", health["behind"]),
             "tick": ("Last tick that was folded.", health["tick"]),
             "writer_queue": ("Jobs that wait for the next commit.", health["waiting"]),
             **self._gate.read(_figures),
@@ -291,7 +291,7 @@ class _Gauges(Collector):
 
 
 def _figures(state: State) -> dict[str, tuple[str, float]]:
-    """Figures of the last tick that closed."""
+    """Name, meaning and value of figures of the last tick that closed."""
     course = state.traffic.course
     last = course[-1] if course else state.traffic.now
     decisions, regions = max(last.decisions, 1), max(len(state.regions), 1)

@@ -1,8 +1,8 @@
-"""Who may do what: keys with scopes, sessions of the reviewer's page, and wrong keys counted.
+"""Keys and their scopes, sessions of the reviewer's page, and logins that failed.
 
-A key is 256 random bits, not a password that somebody chose: nobody can guess it, so one round of
-SHA-256 keeps it as safe as a slow hash would, and a request costs a microsecond instead of a tenth
-of a second.
+A key is 256 random bits, not a password that somebody chose. Nobody can guess it, so one round of
+SHA-256 protects it as well as a slow hash would, and checking it takes a microsecond instead of a
+tenth of a second.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ admin: everything, and alone modes, labels and verification."""
 SESSION_SECONDS = 8 * 3600.0
 """A session ends this long after the login: a working day."""
 MOST_SESSIONS = 1000
-"""More at a time are not kept; the oldest go."""
+"""Most sessions at a time; beyond, the oldest end."""
 WRONG_KEYS = 5
-"""Wrong keys that one address may send within `WRONG_SECONDS`."""
+"""Most wrong keys that one address may send within `WRONG_SECONDS`."""
 WRONG_SECONDS = 60.0
 _MOST_ADDRESSES = 10_000
 _LONGEST_KEY = 256
@@ -48,26 +48,26 @@ _HEAD = """\
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Who a key belongs to."""
+    """The owner of a key."""
 
     name: str
     scopes: frozenset[str]
     sources: tuple[str, ...] | None = None
-    """Beginnings of the sources that it may report as; None for any."""
+    """Prefixes of the sources that the owner may report as; None for any source."""
 
     def may(self, scope: str) -> bool:
-        """Whether the key opens what `scope` opens."""
+        """Whether the key has a scope."""
         return scope in self.scopes
 
     def may_report_as(self, source: Any) -> bool:
-        """Whether the key may send reports of a source."""
+        """Whether the owner may send reports of a source."""
         if self.sources is None:
             return True
         return isinstance(source, str) and source.startswith(self.sources)
 
 
 class Keys:
-    """Keys of a service, known by their hashes.
+    """The keys of a service; only their hashes are kept.
 
     >>> keys = Keys.of({"gate": "a-random-key"})
     >>> keys.caller("a-random-key").may("gate"), keys.caller("another")
@@ -79,7 +79,7 @@ class Keys:
 
     @classmethod
     def of(cls, keys: Mapping[str, str]) -> Keys:
-        """From plain keys by scope, for tests and programs that hold no file."""
+        """Take plain keys by scope, for tests and programs without a key file."""
         return cls({_digest(key): _caller([scope], _digest(key)) for scope, key in keys.items()})
 
     @classmethod
@@ -87,7 +87,7 @@ class Keys:
         """Read a key file.
 
         Raises:
-            ValueError: the file does not hold keys; the message says where and why.
+            UserError: the file does not hold keys; the message says where and why.
             OSError: there is no such file, or it cannot be read.
         """
         path = Path(path)
@@ -116,18 +116,18 @@ class Keys:
         return cls(callers)
 
     def caller(self, key: str) -> Caller | None:
-        """Who a key belongs to, None for a key that is not known.
+        """The owner of a key, None for an unknown key.
 
-        Takes the same time for every key, known or not, wherever it first differs.
+        The time that this takes says nothing about how much of the key is right.
         """
         if not key or len(key) > _LONGEST_KEY:
             return None
         digest = sha256(key.encode(errors="surrogatepass")).digest()
-        found = None
+        owner = None
         for known, caller in self._callers:
             if compare_digest(known, digest):
-                found = caller
-        return found
+                owner = caller
+        return owner
 
 
 def new_keys(scopes: Sequence[str] = SCOPES) -> dict[str, str]:
@@ -136,10 +136,10 @@ def new_keys(scopes: Sequence[str] = SCOPES) -> dict[str, str]:
 
 
 def write_key_file(path: str | Path) -> dict[str, str]:
-    """Make a key for each scope, write their hashes, return the keys: they cannot be had again.
+    """Make a key for each scope, write the hashes, and return the keys, which are kept nowhere.
 
     Raises:
-        FileExistsError: there is such a file; its keys may be in use.
+        FileExistsError: the file exists; its keys may be in use.
     """
     path = Path(path)
     if not path.parent.is_dir():
@@ -196,20 +196,20 @@ def _read_block(block: Any) -> tuple[str, Caller]:
 
 
 @dataclass(slots=True)
-class Session:
-    """One login. It holds what the key opens, not the key."""
+class LoginSession:
+    """One login. It keeps the scopes of the key, not the key."""
 
     name: str
     scopes: frozenset[str]
     ends: float
-    """On the sessions' clock."""
+    """Time on the clock of `Sessions`."""
     csrf: str = field(default_factory=lambda: secrets.token_urlsafe(32))
-    """Every form sends it back: another site cannot know it."""
+    """A token that every form sends back; another site cannot know it."""
     notice: dict[str, Any] | None = None
-    """What was just done, to be shown once on the next page."""
+    """What the reviewer just did, to be shown once on the next page."""
 
     def may(self, scope: str) -> bool:
-        """Whether the key opens what `scope` opens."""
+        """Whether the key has a scope."""
         return scope in self.scopes
 
     def owns(self, token: str) -> bool:
@@ -223,18 +223,18 @@ class Session:
 
 
 class Sessions:
-    """Sessions by random id, in memory: a restart, which is how keys are taken back, ends all.
+    """Sessions by random id, in memory. A restart ends all of them; so keys are taken back.
 
     >>> sessions = Sessions()
-    >>> known = sessions.begin("ana", frozenset({"review"}))
-    >>> sessions.find(known).name, sessions.find("another")
+    >>> session_id = sessions.begin("ana", frozenset({"review"}))
+    >>> sessions.find(session_id).name, sessions.find("another")
     ('ana', None)
     """
 
     def __init__(self, clock: Clock = time.monotonic) -> None:
         self._clock = clock
         self._lock = threading.Lock()
-        self._sessions: dict[str, Session] = {}
+        self._sessions: dict[str, LoginSession] = {}
 
     def begin(self, name: str, scopes: frozenset[str]) -> str:
         """Log somebody in; returns the id for the cookie."""
@@ -244,10 +244,10 @@ class Sessions:
             while len(self._sessions) >= MOST_SESSIONS:
                 del self._sessions[next(iter(self._sessions))]
             session_id = secrets.token_urlsafe(32)
-            self._sessions[session_id] = Session(name, scopes, now + SESSION_SECONDS)
+            self._sessions[session_id] = LoginSession(name, scopes, now + SESSION_SECONDS)
         return session_id
 
-    def find(self, session_id: str) -> Session | None:
+    def find(self, session_id: str) -> LoginSession | None:
         """The session of a cookie, None if there is none or it has ended."""
         with self._lock:
             session = self._sessions.get(session_id)
@@ -263,10 +263,10 @@ class Sessions:
 
 
 class FailedLogins:
-    """Wrong keys by address: who sends many is told to wait.
+    """Wrong keys by address; an address that sent many has to wait.
 
-    Keys are too long to guess, so this only keeps the noise of trying down. It never holds a right
-    key back: people may share an address, and a stranger must not be able to lock them out.
+    Keys are too long to guess, so waiting only keeps the number of attempts down. A right key never
+    waits: people may share an address, and a stranger must not be able to lock them out.
     """
 
     def __init__(self, clock: Clock = time.monotonic) -> None:
@@ -275,7 +275,7 @@ class FailedLogins:
         self._wrong: dict[str, list[float]] = {}
 
     def wait(self, address: str) -> float:
-        """Seconds until an address may try again, 0 if it may now."""
+        """Seconds until an address may send another wrong key, 0 if it may now."""
         now = self._clock()
         with self._lock:
             recent = [t for t in self._wrong.get(address, ()) if now - t < WRONG_SECONDS]
@@ -284,7 +284,7 @@ class FailedLogins:
             return WRONG_SECONDS - (now - recent[-WRONG_KEYS])
 
     def failed(self, address: str) -> None:
-        """Note a wrong key."""
+        """Count a wrong key."""
         now = self._clock()
         with self._lock:
             recent = [t for t in self._wrong.pop(address, ()) if now - t < WRONG_SECONDS]

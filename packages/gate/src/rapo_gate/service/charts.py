@@ -1,4 +1,4 @@
-"""Geometry of the page's charts; the templates draw it as SVG. Numbers in, coordinates out."""
+"""Coordinates of the page's charts, computed from numbers; the templates draw them as SVG."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ LEFT, RIGHT, TOP, BOTTOM = 44.0, 10.0, 8.0, 20.0
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One series: points joined, on a chart of some size."""
+    """One series of a chart: its points joined by lines."""
 
     name: str
     path: str
@@ -32,11 +32,11 @@ class Chart:
     lines: list[Line]
     y_ticks: list[tuple[float, str]]
     x_ticks: list[tuple[float, str, str]]
-    """Place, words, and which end of the words is at the place."""
+    """Position, text, and which end of the text is at the position."""
     summary: str
-    """What a reader who cannot see it is told."""
+    """The chart in words, for readers who cannot see it."""
     data: dict[str, Any]
-    """What the script needs to read values off."""
+    """Values by position, which the script shows under the pointer."""
 
     @property
     def plot(self) -> tuple[float, float, float, float]:
@@ -51,7 +51,7 @@ def over_time(
     width: float = 400,
     height: float = 150,
 ) -> Chart | None:
-    """Series over Unix seconds, from zero up; None if there are fewer than two points."""
+    """A chart of series over Unix seconds, from zero up; None for fewer than two points."""
     if len(at) < 2:
         return None
     top = max((v for values in series.values() for v in values), default=0.0)
@@ -83,7 +83,7 @@ def over_time(
 
 
 def spark(values: Sequence[float], width: float = 96, height: float = 22) -> str:
-    """The path of a small course from zero up; empty if there is nothing to draw."""
+    """The path of a small curve from zero up; empty if all values are zero."""
     if len(values) < 2 or not any(values):
         return ""
     top, step = max(values), (width - 2) / (len(values) - 1)
@@ -111,18 +111,18 @@ def nice(top: float) -> list[float]:
 
 
 def histogram(edges: Sequence[float], counts: Sequence[int]) -> list[tuple[str, int, float]]:
-    """Words, count and share of the longest bar in percent, of bins given by their lower ends."""
+    """Text, count and length in percent of the longest bar, of bins with these lower ends."""
     longest = max(counts, default=0) or 1
-    words = [
+    texts = [
         f"{number(low)} to {number(edges[i + 1])}" if i + 1 < len(edges) else f"over {number(low)}"
         for i, low in enumerate(edges)
     ]
-    return [(w, n, round(100 * n / longest, 1)) for w, n in zip(words, counts, strict=True)]
+    return [(t, n, round(100 * n / longest, 1)) for t, n in zip(texts, counts, strict=True)]
 
 
 @dataclass(frozen=True, slots=True)
 class Whisker:
-    """A rate with its interval and the rate of the rest, as places on a scale of some width."""
+    """A rate with its interval and the rate of the rest, as positions on a scale."""
 
     rate: float
     low: float | None
@@ -132,20 +132,18 @@ class Whisker:
 
 
 def whiskers(rates: Sequence[Mapping[str, Any]], width: float = 180) -> list[Whisker | None]:
-    """Rates that `rapo_gate.bias` gives, all on one scale that shows zero; None where unknown."""
-    shown = [r[k] for r in rates for k in ("rate", "low", "high", "rest") if r[k] is not None]
-    low, high = min([0.0, *shown]), max([0.0, *shown])
+    """Rates of `rapo_gate.bias` on one scale that shows zero; None where a rate is undefined."""
+    values = [r[k] for r in rates for k in ("rate", "low", "high", "rest") if r[k] is not None]
+    low, high = min([0.0, *values]), max([0.0, *values])
     size = (high - low) or 1.0
 
-    def place(value: float | None) -> float | None:
+    def position(value: float | None) -> float | None:
         return None if value is None else round(6 + (value - low) / size * (width - 12), 1)
 
-    zero = place(0.0) or 6.0
-    found: list[Whisker | None] = []
-    for r in rates:
-        rate = place(r["rate"])
-        found.append(
-            None if rate is None
-            else Whisker(rate, place(r["low"]), place(r["high"]), place(r["rest"]), zero)
-        )  # fmt: skip
-    return found
+    zero = position(0.0) or 6.0
+    return [
+        None
+        if (rate := position(r["rate"])) is None
+        else Whisker(rate, position(r["low"]), position(r["high"]), position(r["rest"]), zero)
+        for r in rates
+    ]

@@ -1,4 +1,8 @@
-"""Requests of the API: the key first, then the body within limits, parsed strictly."""
+"""What every request of the API passes through before its route sees it.
+
+The key is checked first, then the names of the query, then the body is read within limits and
+parsed strictly. Every error becomes an answer with a status and one sentence.
+"""
 
 from __future__ import annotations
 
@@ -22,48 +26,48 @@ from rapo_gate.events import DroppedError
 from rapo_gate.service.auth import Caller, Keys
 
 LARGEST_BODY = 1 << 20
-"""Bytes of a body; more is refused with 413."""
+"""Most bytes of a body; a larger one is refused with 413."""
 BODY_SECONDS = 10.0
-"""Time that a body may take to arrive."""
+"""Most seconds that a body may take to arrive."""
 ANSWER_SECONDS = 30.0
-"""Time after which a caller is told to try again instead of being left to wait."""
+"""Most seconds that an answer may take; then the caller is asked to try again."""
 SLOW = {"/v1/verify": 600.0}
-"""Paths that may take longer."""
+"""Most seconds of the paths that may take longer."""
 LOGGER = logging.getLogger("rapo_gate.service")
 ROUTE = "rapo.gate.route"
-"""Where a request's scope holds its route, if FastAPI does not."""
+"""Key of a request's scope under which the pages keep their route, as FastAPI does for the API."""
 CALLER = "rapo.gate.caller"
-"""Where a request's scope holds the name of its key."""
+"""Key of a request's scope under which the name of the caller's key is kept."""
 _MOST_DRAINED = 16 << 20
-"""Bytes of a body too large that are read and thrown away, so that its sender, who may not listen
-before everything is sent, gets the answer instead of a broken connection."""
+"""Bytes of too large a body that are read and dropped. Some senders do not listen before they have
+sent everything; so they get the answer instead of a broken connection."""
 
 
 class RefusedError(HTTPException):
-    """A request that is answered with an error, whatever the gate would say to it."""
+    """The request is refused with a status, one sentence and perhaps headers."""
 
-    def __init__(self, status: int, words: str, headers: dict[str, str] | None = None) -> None:
-        super().__init__(status, words, headers or {})
+    def __init__(self, status: int, reason: str, headers: dict[str, str] | None = None) -> None:
+        super().__init__(status, reason, headers or {})
 
 
 def refusal_of(error: Exception) -> RefusedError:
-    """What a request that failed is answered with; raises the error again if it is our fault."""
+    """The refusal that an error is answered with; raises the error again if it is our fault."""
     match error:
         case RefusedError():
             return error
         case RequestValidationError():
-            return RefusedError(422, wrong(error))
+            return RefusedError(422, first_fault(error))
         case ConflictError():
             return RefusedError(409, str(error))
         case TimeoutError():
-            words = "no answer came in time; it may still be done: try again"
-            return RefusedError(503, words, {"Retry-After": "5"})
+            reason = "no answer came in time; the request may still be done: try again"
+            return RefusedError(503, reason, {"Retry-After": "5"})
         case ValueError():
             return RefusedError(422, str(error))
         case OSError():
-            LOGGER.error("store", exc_info=error)  # what it says may hold paths and addresses
-            words = "the log cannot be written or read now; nothing was acknowledged"
-            return RefusedError(503, words, {"Retry-After": "1"})
+            LOGGER.error("store", exc_info=error)  # not in the answer: it may hold addresses
+            reason = "the log cannot be written or read now; nothing was acknowledged"
+            return RefusedError(503, reason, {"Retry-After": "1"})
         case DroppedError():
             return RefusedError(410, str(error))
         case LookupError() if type(error) is LookupError:  # a KeyError is a fault of ours
@@ -72,13 +76,14 @@ def refusal_of(error: Exception) -> RefusedError:
 
 
 async def read_body(request: Request, seconds: float = BODY_SECONDS) -> bytes:
-    """The body of a request, of at most `LARGEST_BODY` bytes and sent within `seconds`.
+    """The body of a request, of at most `LARGEST_BODY` bytes that came within `seconds`.
 
-    Bytes are counted as they come: a chunked body has no Content-Length, and one may lie.
+    Bytes are counted as they come: a chunked body has no Content-Length, and a Content-Length may
+    be wrong.
     """
     declared = request.headers.get("content-length", "")
     if declared.isdecimal() and int(declared) > LARGEST_BODY and "expect" in request.headers:
-        raise _too_large()  # the sender waits for a word before it sends: no
+        raise _too_large()  # before the body comes: the sender waits for permission
     pieces: list[bytes] = []
     size = 0
     try:
@@ -92,30 +97,30 @@ async def read_body(request: Request, seconds: float = BODY_SECONDS) -> bytes:
                 else:
                     pieces.clear()
     except TimeoutError:
-        words = f"the body did not arrive within {seconds:g} s"
-        raise RefusedError(408, words, {"Connection": "close"}) from None
+        reason = f"the body did not arrive within {seconds:g} s"
+        raise RefusedError(408, reason, {"Connection": "close"}) from None
     if size > LARGEST_BODY:
         raise _too_large()
     return b"".join(pieces)
 
 
 def _too_large() -> RefusedError:
-    words = f"a body may have {LARGEST_BODY} bytes; send fewer at a time"
-    return RefusedError(413, words, {"Connection": "close"})
+    reason = f"a body may have {LARGEST_BODY} bytes; send fewer items at a time"
+    return RefusedError(413, reason, {"Connection": "close"})
 
 
 def parse_json(raw: bytes) -> Any:
     """The value of a JSON text.
 
-    NaN and Infinity are no JSON but are sent all the same; they pass, so that one of them costs
-    one item of a batch and not the batch: every number is checked where it is used.
+    NaN and Infinity are no JSON, but some programs send them. They pass here and are refused where
+    the number is used, so that one of them costs one item of a batch and not the whole batch.
 
     Raises:
-        RefusedError: 400, and why it is not JSON.
+        RefusedError: 400, and why the text is not JSON.
     """
     try:
         value = from_json(raw, cache_strings="keys")
-        if raw.count(b":") != _names(value):  # a name may occur twice; the parser keeps the last
+        if raw.count(b":") != _names(value):  # a name may occur twice: the parser keeps one
             _STRICT.decode(raw.decode())
     except ValueError as error:
         raise RefusedError(400, f"the body is not JSON: {error}"[:300]) from None
@@ -125,7 +130,10 @@ def parse_json(raw: bytes) -> Any:
 
 
 def _names(value: Any) -> int:
-    """Names of all objects in a value, or fewer: of a list's elements, the first decides."""
+    """Number of names in all objects of a value; a list counts only if it begins with an object.
+
+    A wrong count does no harm: it only leads to the slower, strict parser.
+    """
     if isinstance(value, dict):
         inside = value.values()
         return len(value) + sum(_names(v) for v in inside if isinstance(v, dict | list))
@@ -135,7 +143,7 @@ def _names(value: Any) -> int:
 
 
 def _object(pairs: list[tuple[str, Any]]) -> None:
-    """Refuse an object that has a name twice: whichever was meant, one would be dropped."""
+    """Refuse an object that has a name twice, because one of the two values would be dropped."""
     names = [name for name, _ in pairs]
     if len(set(names)) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
@@ -146,10 +154,10 @@ _STRICT = json.JSONDecoder(object_pairs_hook=_object)
 
 
 class StrictRequest(Request):
-    """A request whose body FastAPI gets through `read_body` and `parse_json`."""
+    """A request whose body FastAPI reads by `read_body` and parses by `parse_json`."""
 
     async def body(self) -> bytes:
-        """The body, if it is declared as JSON and there is one."""
+        """The body; refused if it is empty or not declared as JSON."""
         if not hasattr(self, "_body"):
             kind = self.headers.get("content-type", "").partition(";")[0].strip().lower()
             if kind != "application/json":
@@ -165,21 +173,21 @@ class StrictRequest(Request):
 
 
 def key_route(keys: Keys) -> type[APIRoute]:
-    """Routes that look at the key before anything else: strangers get nothing read or parsed."""
+    """The class of routes that check the key first: nothing of a stranger is read or parsed."""
 
     class KeyRoute(APIRoute):
         def get_route_handler(self) -> Callable[[Request], Awaitable[Response]]:  # type: ignore[override]
             handle = super().get_route_handler()
-            needed = [d.scopes for d in self.dependencies if isinstance(d, params.Security)]
-            scope = next((s for scopes in needed for s in scopes or ()), None)
-            known = {p.alias for p in self.dependant.query_params}
+            security = [d.scopes for d in self.dependencies if isinstance(d, params.Security)]
+            scope = next((s for scopes in security for s in scopes or ()), None)
+            parameters = {p.alias for p in self.dependant.query_params}
             seconds = SLOW.get(self.path, ANSWER_SECONDS)
 
             async def run(request: Request) -> Response:
                 if scope is not None:
                     request.state.caller = authenticated(request, keys, scope)
                 if request.scope["query_string"]:
-                    _check_query(request, known)
+                    _check_query(request, parameters)
                 async with asyncio.timeout(seconds):
                     return await handle(StrictRequest(request.scope, request.receive))
 
@@ -189,19 +197,19 @@ def key_route(keys: Keys) -> type[APIRoute]:
 
 
 def authenticated(request: Request, keys: Keys, scope: str) -> Caller:
-    """Who sends a request.
+    """The owner of the key that a request carries.
 
     Raises:
-        RefusedError: 401 without a key that is known, 403 with one that does not open this.
+        RefusedError: 401 without a known key, 403 if the key does not have the scope.
     """
-    given = [value for name, value in request.scope["headers"] if name == b"authorization"]
-    kind, _, key = (given[0] if len(given) == 1 else b"").decode("latin-1").partition(" ")
+    sent = [value for name, value in request.scope["headers"] if name == b"authorization"]
+    kind, _, key = (sent[0] if len(sent) == 1 else b"").decode("latin-1").partition(" ")
     caller = keys.caller(key.strip()) if kind.lower() == "bearer" else None
     if caller is None:
-        words = "this needs a key: send Authorization: Bearer KEY"
-        if given:
-            words = "the key is not known; send Authorization: Bearer KEY with one that is"
-        raise RefusedError(401, words, {"WWW-Authenticate": 'Bearer realm="rapo gate"'})
+        reason = "this needs a key: send Authorization: Bearer KEY"
+        if sent:
+            reason = "the key is not known; send Authorization: Bearer KEY with a known key"
+        raise RefusedError(401, reason, {"WWW-Authenticate": 'Bearer realm="rapo gate"'})
     request.scope[CALLER] = caller.name
     if not caller.may(scope):
         raise RefusedError(
@@ -210,19 +218,19 @@ def authenticated(request: Request, keys: Keys, scope: str) -> Caller:
     return caller
 
 
-def _check_query(request: Request, known: set[str]) -> None:
-    """A misspelt dry_run that were passed over would do what was only to be shown."""
-    given: set[str] = set()
+def _check_query(request: Request, parameters: set[str]) -> None:
+    """Refuse unknown and repeated names: a misspelt dry_run would do what was only to be shown."""
+    earlier: set[str] = set()
     for name, _ in request.query_params.multi_items():
-        if name not in known:
-            raise UserError(f"unknown parameter {name!r:.80}; known are {sorted(known)}")
-        if name in given:
+        if name not in parameters:
+            raise UserError(f"unknown parameter {name!r:.80}; known are {sorted(parameters)}")
+        if name in earlier:
             raise UserError(f"the parameter {name} was given twice")
-        given.add(name)
+        earlier.add(name)
 
 
-def wrong(error: RequestValidationError) -> str:
-    """The first thing that a model found wrong: where, what, and what it got."""
+def first_fault(error: RequestValidationError) -> str:
+    """The first fault that a model reports: where it is, what it is, and the value received."""
     first = error.errors()[0]
     branch = re.compile(r"(list\[)?constrained-")  # of a union: strings or integers
     steps = [str(step) for step in first["loc"] if step not in ("body", "query", "path")]
@@ -231,8 +239,9 @@ def wrong(error: RequestValidationError) -> str:
         return f"{where} is missing"
     if first["type"] == "extra_forbidden":
         return f"unknown name {where!r:.80}"
-    words = str(first["msg"]).replace("dictionary or object to extract fields from", "object")
-    words = words[:1].lower() + words[1:]
+    fault = str(first["msg"]).replace("dictionary or object to extract fields from", "object")
+    fault = fault.removeprefix("Value error, ")
+    fault = fault[:1].lower() + fault[1:]
     if any(branch.match(step) for step in steps):
-        words = "regions are strings of 1 to 200 characters, or integers of 64 bits, not both"
-    return f"{where}: {words}, got {first.get('input')!r:.80}"
+        fault = "regions are strings of 1 to 200 characters, or integers of 64 bits, not both"
+    return f"{where}: {fault}, got {first.get('input')!r:.80}"

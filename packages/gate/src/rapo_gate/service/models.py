@@ -1,8 +1,9 @@
-"""What is sent and answered, as pydantic models, from which the OpenAPI document follows.
+"""Request bodies and answers as pydantic models, from which the OpenAPI document follows.
 
-What a model of a request forbids, the service refuses. The gate refuses more: that `p` sums to 1,
-that regions are known and text can be printed is beyond JSON Schema. The bodies of actions are made
-of their declarations. Answers have all these names; later versions may add some.
+The service refuses whatever a request model forbids. The gate refuses more, because JSON Schema
+cannot say that `p` sums to 1, that regions are known or that text can be printed. Bodies of human
+actions follow from their declarations. An answer has all names of its model; later versions may add
+names.
 """
 
 from __future__ import annotations
@@ -26,14 +27,14 @@ from rapo_gate.fields import REQUIRED, Id, Number, RegionName, Text
 from rapo_gate.intake import MOST_REGIONS
 
 MOST_ITEMS = 1000
-"""Reports of one request; more is refused with 413."""
+"""Most reports of one request; more are refused with 413."""
 
 Share = Annotated[Number, Field(ge=0)]
 Values = dict[str, Any]
 
 
 def _digits(text: Any) -> Any:
-    """Only plain digits: not +5, not 1_000, not digits of other scripts."""
+    """A text of plain digits: not +5, not 1_000, not digits of other scripts."""
     if isinstance(text, str) and not (text.isascii() and text.isdecimal()):
         raise UserError("must be a whole number")
     return text
@@ -46,18 +47,18 @@ def _true_or_false(text: Any) -> Any:
 
 
 Whole = Annotated[int, BeforeValidator(_digits)]
-"""A whole number in a query."""
+"""A whole number in the query of an address."""
 Flag = Annotated[bool, BeforeValidator(_true_or_false)]
-"""True or false in a query."""
+"""True or false in the query of an address."""
 
 
-class Sent(BaseModel):
-    """An object of a request: its names and no others."""
+class RequestBody(BaseModel):
+    """An object of a request; unknown names are refused."""
 
     model_config = ConfigDict(extra="forbid")
 
 
-class DecisionRequest(Sent):
+class DecisionRequest(RequestBody):
     """A proposed distribution."""
 
     model_config = ConfigDict(
@@ -85,18 +86,20 @@ class DecisionRequest(Sent):
     stimulus: Text | None = None
 
 
-class ExposureRequest(Sent):
-    """What was really shown of a decision."""
+class ExposureRequest(RequestBody):
+    """The candidates of a decision that were really shown."""
 
     decision_id: Text
     shown: list[RegionName]
 
 
-class HarmReportItem(Sent):
-    """One report, as the document describes it; the gate itself checks each."""
+class HarmReportItem(RequestBody):
+    """One report as the document describes it; the gate itself checks every report."""
 
     source: Text
-    key: Annotated[Text, Field(description="The reporter's name of it: twice, it counts once.")]
+    key: Annotated[
+        Text, Field(description="The reporter's name of the report: sent twice, it counts once.")
+    ]
     harm: Annotated[Share, Field(description="At most the gate's max_harm.")]
     signal: Annotated[str, Field(min_length=1, max_length=64, description="Kind of evidence.")]
     at: Annotated[Number, Field(description="When the exposure was, Unix seconds.")]
@@ -108,13 +111,13 @@ def _item_schema() -> Values:
     shape = HarmReportItem.model_json_schema()
     shape.pop("title")
     about = (
-        "A report; anything else is refused by itself, with 422 as the code of its result, and "
-        "does not hinder the others."
+        "A report. A bad item is refused by itself, with 422 as the code of its result; the other "
+        "items are taken."
     )
     return {"anyOf": [shape, {}], "description": about}
 
 
-class ReportsRequest(Sent):
+class ReportsRequest(RequestBody):
     """Reports of harm."""
 
     items: Annotated[
@@ -126,7 +129,7 @@ class ReportsRequest(Sent):
 # --- bodies of actions
 
 
-def body_of(action: type[Action]) -> type[Sent]:
+def body_of(action: type[Action]) -> type[RequestBody]:
     """The request body of an action: its fields, each with its own type, and the reason."""
     shape: Values = {}
     for field in action.fields:
@@ -139,8 +142,8 @@ def body_of(action: type[Action]) -> type[Sent]:
     about = Field(description="For the log; only a dry run goes without.")
     reason = Annotated[str, StringConstraints(strict=True, min_length=1, max_length=LONGEST_REASON)]
     shape["reason"] = (Annotated[reason | None, about], None)
-    model: type[Sent] = create_model(
-        f"{action.__name__}Request", __base__=Sent, __doc__=action.__doc__, **shape
+    model: type[RequestBody] = create_model(
+        f"{action.__name__}Request", __base__=RequestBody, __doc__=action.__doc__, **shape
     )
     return model
 
@@ -183,9 +186,9 @@ class EventItem(BaseModel):
 
 
 def _answer(name: str, about: str, **shape: Any) -> type[BaseModel]:
-    """An answer with these names, all of them needed."""
-    needed: Any = {field: (kind, ...) for field, kind in shape.items()}
-    return create_model(name, __base__=BaseModel, __doc__=about, **needed)
+    """The model of an answer in which none of the names may be missing."""
+    required: Any = {field: (kind, ...) for field, kind in shape.items()}
+    return create_model(name, __base__=BaseModel, __doc__=about, **required)
 
 
 Error = _answer("Error", "Why nothing was done.", error=Annotated[str, Field(min_length=1)])

@@ -1,7 +1,7 @@
-"""The site of the reviewer's page: sessions and logging in, forms, templates, files.
+"""What all pages of the reviewer's site share: sessions, login, forms, templates, static files.
 
-Everything that must hold for every page is here, once: a session, a token on every form, headers
-that forbid scripts and requests from elsewhere, and failures told in words.
+Every page needs a session, every form needs the token of its session, and every failure becomes a
+page that says what failed.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from rapo_gate.fields import FormData
 from rapo_gate.format import FILTERS, TERMS
 from rapo_gate.gate import Gate
 from rapo_gate.service.audits import Audits
-from rapo_gate.service.auth import SESSION_SECONDS, FailedLogins, Keys, Session, Sessions
+from rapo_gate.service.auth import SESSION_SECONDS, FailedLogins, Keys, LoginSession, Sessions
 from rapo_gate.service.guard import CALLER, ROUTE, RefusedError, read_body, refusal_of
 
 COOKIE = "rapo_gate_session"
@@ -44,11 +44,11 @@ _TYPES = {
 }
 _YEAR = "public, max-age=31536000, immutable"
 BEFORE = "rapo_gate_login"
-"""Cookie whose value the login form repeats: nobody is logged in by another site's form."""
+"""Cookie whose value the login form repeats, so that another site's form cannot log anybody in."""
 
 
 class Assets:
-    """The files of `static`, read once. Only what a page uses is served."""
+    """The files of the folder `static`, read once."""
 
     def __init__(self, folder: Path = FOLDER) -> None:
         self._files: dict[str, tuple[bytes, str, str]] = {}
@@ -59,15 +59,15 @@ class Assets:
                 self._files[name] = (data, _TYPES[file.suffix], sha256(data).hexdigest()[:16])
 
     def address(self, name: str) -> str:
-        """Where a page finds a file; another content has another address."""
+        """Address of a file; it changes with the file's content."""
         return f"/static/{name}?v={self._files[name][2]}"
 
     async def serve(self, request: Request) -> Response:
         """Answer a request for a file."""
-        found = self._files.get(str(request.path_params["name"]))
-        if found is None:
+        file = self._files.get(str(request.path_params["name"]))
+        if file is None:
             return Response("there is no such file\n", 404, media_type="text/plain")
-        data, kind, version = found
+        data, kind, version = file
         tag = f'"{version}"'
         lasting = _YEAR if request.query_params.get("v") == version else "no-cache"
         headers = {"Cache-Control": lasting, "ETag": tag}
@@ -81,9 +81,9 @@ class PageRequest:
     """A request of somebody who is logged in."""
 
     http: Request
-    session: Session
+    session: LoginSession
     fields: FormData = field(default_factory=FormData)
-    """What the form or the address said."""
+    """The values that the form or the address sent."""
 
 
 Handler = Callable[[PageRequest], Response]
@@ -91,7 +91,7 @@ Endpoint = Callable[[Request], Awaitable[Response]]
 
 
 class Site:
-    """What all pages share: the gate, the audits, the sessions, the templates."""
+    """The gate, the audits, the sessions and the templates that all pages share."""
 
     def __init__(self, gate: Gate, audits: Audits) -> None:
         self.gate, self.audits = gate, audits
@@ -119,7 +119,7 @@ class Site:
         return self.bare(template, status, **{**frame, **values})
 
     def _label_of(self, region: Region) -> dict[str, str]:
-        """What a region is labelled with; without the lock: a page need not wait for it."""
+        """The label of a region. It is read without the lock: a page need not wait for it."""
         state = self.gate.engine.state
         return state.labels.get(state.regions.number(region), {})
 
@@ -128,7 +128,7 @@ class Site:
         return HTMLResponse(self._pages.get_template(template).render(**values), status)
 
     def page(self, handler: Handler) -> Endpoint:
-        """An endpoint that only those with a session reach, and forms only with its token."""
+        """An endpoint that needs a session, and for a form also the token of that session."""
 
         async def endpoint(http: Request) -> Response:
             session = self.sessions.find(http.cookies.get(COOKIE, ""))
@@ -139,8 +139,8 @@ class Site:
             try:
                 request.fields = await fields_of(http)
                 if http.method == "POST" and not session.owns(request.fields.one("csrf")):
-                    raise RefusedError(403, "this form is not of your session; load the page again")
-                # Pages read the fields and the log: the loop must not wait for that.
+                    raise RefusedError(403, "this form is of another session; load the page again")
+                # Pages read the fields and the log: the event loop must not wait for that.
                 return await run_in_threadpool(handler, request)
             except Exception as error:
                 return self._failure(request, error)
@@ -151,11 +151,11 @@ class Site:
         refusal = refusal_of(error)
         status = refusal.status_code
         title = _TITLES.get(status, "This cannot be done")
-        return self.render(request, "error.html", status, title=title, words=refusal.detail)
+        return self.render(request, "error.html", status, title=title, reason=refusal.detail)
 
 
 def add_page(router: APIRouter, path: str, endpoint: Endpoint, method: str) -> None:
-    """Add a page, and let the log know its route: a path may name a region, a route does not."""
+    """Add a page, and keep its route for the log: a path may name a region, a route does not."""
 
     async def routed(request: Request) -> Response:
         request.scope[ROUTE] = path
@@ -165,10 +165,10 @@ def add_page(router: APIRouter, path: str, endpoint: Endpoint, method: str) -> N
 
 
 async def fields_of(request: Request) -> FormData:
-    """The fields of a form, or of the address.
+    """The fields of a form, or of the query of the address.
 
     Raises:
-        RefusedError: what was sent is not a form, or has too much in it.
+        RefusedError: the body is not a form, or has too many fields.
     """
     if request.method != "POST":
         text = request.scope["query_string"].decode("latin-1")
@@ -178,14 +178,14 @@ async def fields_of(request: Request) -> FormData:
             raise RefusedError(415, f"a form was expected, got {kind!r:.80}")
         text = (await read_body(request)).decode("latin-1")
     try:
-        found = parse_qs(text, keep_blank_values=True, max_num_fields=MOST_FIELDS, errors="strict")
-        return FormData(found)
+        fields = parse_qs(text, keep_blank_values=True, max_num_fields=MOST_FIELDS, errors="strict")
+        return FormData(fields)
     except ValueError as error:  # too many fields, or bytes that are not UTF-8
         raise RefusedError(422, f"the fields cannot be read: {error}") from None
 
 
 def redirect(address: str) -> Response:
-    """Go there, and read it anew."""
+    """Send the browser to another page of the site."""
     return RedirectResponse(address, 303)
 
 
@@ -195,17 +195,17 @@ def local(address: str) -> str:
     >>> local("/queue"), local("//elsewhere"), local("https://elsewhere")
     ('/queue', '/', '/')
     """
-    ours = re.fullmatch(r"/(?![/\\])[\x21-\x5b\x5d-\x7e]*", address)
-    return address if ours and not address.startswith("/login") else "/"
+    inside = re.fullmatch(r"/(?![/\\])[\x21-\x5b\x5d-\x7e]*", address)
+    return address if inside and not address.startswith("/login") else "/"
 
 
 def _to_login(request: Request) -> Response:
     if "hx-request" in request.headers:  # a part of a page has no room for a login form
         return Response(None, 401, {"HX-Redirect": "/login"})
-    asked = request.url.path
+    page = request.url.path
     if request.method == "GET" and request.url.query:
-        asked += f"?{request.url.query}"
-    back = asked if request.method == "GET" and asked != "/" else ""
+        page += f"?{request.url.query}"
+    back = page if request.method == "GET" and page != "/" else ""
     return redirect(f"/login?next={quote(back)}" if back else "/login")
 
 
@@ -233,9 +233,8 @@ def add_login(router: APIRouter, site: Site, keys: Keys, failed_logins: FailedLo
         except RefusedError as error:
             return form(request, error.status_code, str(error.detail), "")
         following = fields.exact("next")
-        known = request.cookies.get(BEFORE, "")
-        sent = fields.exact("token")
-        if not known or not compare_digest(known.encode(), sent.encode()):
+        token, sent = request.cookies.get(BEFORE, ""), fields.exact("token")
+        if not token or not compare_digest(token.encode(), sent.encode()):
             return form(request, 403, "The form was too old. Try again.", following)
         caller = keys.caller(fields.one("key"))
         if caller is None:
@@ -243,8 +242,8 @@ def add_login(router: APIRouter, site: Site, keys: Keys, failed_logins: FailedLo
         request.scope[CALLER] = caller.name
         if not caller.may("review"):
             opens = ", ".join(sorted(caller.scopes))
-            words = f"This key opens {opens}; the page needs review or admin."
-            return form(request, 403, words, following)
+            problem = f"This key has the scope {opens}; the page needs review or admin."
+            return form(request, 403, problem, following)
         response = redirect(local(following))
         session_id = site.sessions.begin(caller.name, caller.scopes)
         set_cookie(request, response, COOKIE, session_id, int(SESSION_SECONDS))
@@ -257,8 +256,8 @@ def add_login(router: APIRouter, site: Site, keys: Keys, failed_logins: FailedLo
         if wait <= 0:
             failed_logins.failed(address)
             return form(request, 401, "This key is not known.", following)
-        words = f"Too many wrong keys. Try again in {ceil(wait)} s; a right key is always taken."
-        response = form(request, 429, words, following)
+        problem = f"Too many wrong keys. Try again in {ceil(wait)} s; a right key is always taken."
+        response = form(request, 429, problem, following)
         response.headers["Retry-After"] = str(ceil(wait))
         return response
 
@@ -279,7 +278,7 @@ def end(sessions: Sessions, request: Request) -> None:
 
 
 def set_cookie(request: Request, response: Response, name: str, value: str, seconds: int) -> None:
-    """A cookie that no script reads and no other site sends."""
+    """Set a cookie that no script can read and no other site can send."""
     secure = request.url.scheme == "https"  # over plain HTTP a browser would drop it
     response.set_cookie(
         name, value, max_age=seconds, path="/", httponly=True, samesite="strict", secure=secure
