@@ -160,3 +160,16 @@ def test_dropped_reports_stand_in_a_chain_by_what_is_left_of_them(compacted: Com
     report = chain["reports"][0]
     assert report["harm"] is report["key"] is report["weight"] is None
     assert report["harm_here"] > 0 and report["source"] in ("s0", "s1", "s2")
+
+
+def test_a_batch_goes_on_where_one_item_needs_what_was_dropped(compacted: Compacted) -> None:
+    items = [
+        compacted.report("a"),
+        compacted.report("b", decision_id=compacted.old),
+        compacted.report("c", decision_id=compacted.recent),
+    ]
+    answer = compacted.post("/v1/reports", {"items": items})
+    assert answer.status_code == 200
+    results = answer.json()["results"]
+    assert [r["code"] for r in results] == [200, 410, 200]
+    assert "dropped by a compaction" in results[1]["error"]
