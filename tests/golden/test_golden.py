@@ -39,8 +39,7 @@ import torch
 from rapo.agents.checkpoint import load_checkpoint
 from rapo.cli import main
 from rapo.paper.presets import preset_named
-from rapo.paper.reproduce import preset_of, study
-from rapo.paper.studies.section import Store
+from rapo.paper.studies.table1.analysis import section as table1_section
 from rapo_core.params import FieldParams
 from rapo_gate import Gate, GateConfig, HarmReport
 
@@ -234,9 +233,9 @@ def suite(folder: Path) -> Files:
 def table1(folder: Path) -> Files:
     """The committed episodes as the code reads them, in the digits of the committed tables."""
     assert RESULTS is not None
-    committed = RESULTS / "paper"
-    store = Store(committed, preset_of(committed, preset_named("paper")))
-    section = study("table1").analyse(store)
+    committed = RESULTS / "readings" / "echo"
+    episodes = pd.read_csv(committed / "episodes.csv")
+    section = table1_section(preset_named("paper"), episodes, pd.DataFrame())
     ours = pd.DataFrame([(c.kind, c.verdict) for c in section.claims], columns=["kind", "verdict"])
     everything = pd.read_csv(committed / "claims.csv")
     counts = {

@@ -1,49 +1,28 @@
-"""Fixtures of the experiments' tests: tasks run here and now, and what they left."""
+"""Fixtures of the studies' tests: results that are written by hand."""
 
-import json
-import queue
-from concurrent.futures import Future
-
+import pandas as pd
 import pytest
 
-from rapo.paper.piece_folder import read_content
-from rapo.paper.schedule import LocalEngine
-
-
-class Inline:
-    """An executor that runs here and now, and remembers what it ran."""
-
-    def __init__(self):
-        self.ran = []
-
-    def submit(self, function, task, *args):
-        self.ran.append(task.key)
-        future = Future()
-        try:
-            future.set_result(function(task, *args))
-        except Exception as error:
-            future.set_exception(error)
-        return future
+from rapo.jobs.tables import write_table
+from rapo.paper.jobs import append
 
 
 @pytest.fixture(scope="session")
-def inline():
-    """Makes engines of this process; `engine.executor.ran` has the keys of what ran."""
-    return lambda slots=1: LocalEngine(Inline(), slots, queue.Queue())
+def write_result():
+    """Write what a job leaves of an evaluation."""
 
+    def write(root, evaluation, episodes, *, curves=None, costs=None, shield=None, tuning=None):
+        folder = root / "jobs" / evaluation.policy.key
+        frames = {
+            "episodes": pd.DataFrame(episodes).astype(float),
+            "curves": pd.DataFrame(curves or {"step": [0], "end": [10]}),
+            "evaluations": pd.DataFrame([{"seconds": 1.0, **(shield or {})}]),
+        }
+        append(folder, evaluation.key, frames)
+        if costs:
+            rows = [{"cost": name, "seconds": 1.0, **paid} for name, paid in costs.items()]
+            write_table(folder / "training.parquet", pd.DataFrame(rows))
+        if tuning is not None:
+            write_table(folder / "tuning.parquet", pd.DataFrame(tuning))
 
-@pytest.fixture(scope="session")
-def found():
-    """Reads the pieces of tasks by key, without what a clock says."""
-
-    def read(tasks, root):
-        out = {}
-        for task in tasks:
-            content = read_content(task.piece(root))
-            del content["seconds"]
-            for name in ("seconds", "steps_per_second", "environment_share"):
-                del content["training"][name]
-            out[task.key] = json.dumps(content)  # NaN is NaN there
-        return out
-
-    return read
+    return write

@@ -2,8 +2,6 @@
 
 import json
 import tomllib
-from concurrent.futures import Future
-from contextlib import contextmanager
 from math import log, sqrt
 from pathlib import Path
 
@@ -12,6 +10,7 @@ import pytest
 
 from rapo.agents.config import PPOConfig
 from rapo.cascade.setting import ACTIONS, Setting
+from rapo.jobs.run import as_they_end
 from rapo.paper.calibration import command, search, space, trained
 from rapo.paper.calibration.command import calibrate, calibrate_from_words
 from rapo.paper.calibration.log import Log
@@ -197,15 +196,6 @@ def test_a_damaged_line_is_named(tmp_path, line):
 # The search
 
 
-class Inline:
-    """An executor that runs here and now."""
-
-    def submit(self, function, *args):
-        future = Future()
-        future.set_result(function(*args))
-        return future
-
-
 class CutError(Exception):
     """What ends a search early."""
 
@@ -214,10 +204,6 @@ class CutError(Exception):
 def calls(monkeypatch):
     """A made-up platform whose best point is the middle of the space; what was asked of it."""
     made = {"screened": [], "trained": [], "left": 10**6}
-
-    @contextmanager
-    def pool(jobs=None):
-        yield Inline()
 
     def count(kind, value):
         made["left"] -= 1
@@ -248,8 +234,8 @@ def calls(monkeypatch):
             found |= {name: {**row, "ReplayReturn": 78.0} for name in ACTIONS}
         return {"method": method, "found": found, "budgets": {}}
 
-    for module in (search, trained):
-        monkeypatch.setattr(module, "pool", pool)
+    for module in (search, trained):  # in this process, where the platform is made up
+        monkeypatch.setattr(module, "as_they_end", lambda calls, jobs: as_they_end(calls, 1))
     monkeypatch.setattr(search, "screened", screened)
     monkeypatch.setattr(trained, "_trained", run)
     return made

@@ -1,25 +1,23 @@
 """The study of which numbers hold together: logs, frontier, reasons, readings, picture."""
 
 import json
-from contextlib import nullcontext
+import sys
 from dataclasses import replace
 from math import exp, inf, log
 
 import numpy as np
 import pandas as pd
 import pytest
-from typer.testing import CliRunner
 
 from rapo.agents.config import PPOConfig
 from rapo.cascade.setting import READINGS, Setting
-from rapo.cli.main import app
-from rapo.paper import reproduce
+from rapo.cli import main
+from rapo.paper.jobs import PolicyJob
 from rapo.paper.studies.consistency import command, frontier, readings, shifts
 from rapo.paper.studies.consistency.figure import plot_consistency
 from rapo.paper.studies.consistency.numbers import OFF, ROW, SCREENED, TRAINED
 from rapo.paper.studies.consistency.reasons import opens_at, reasons, spread_curve
 from rapo.paper.studies.consistency.screened import CAPPED, NEEDED, read_logs
-from rapo.paper.tasks import Evaluate
 from rapo.theory import consistent_spread
 from rapo_core.params import FieldParams
 
@@ -202,7 +200,7 @@ def test_a_fixed_action_is_at_least_one_in_off_at_replay():
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory, inline):
+def made(tmp_path_factory):
     """The study at its smallest: short episodes, hardly any training."""
     root = tmp_path_factory.mktemp("consistency")
     both = Setting.default().replace(horizons=(60, 20, 60))
@@ -218,9 +216,8 @@ def made(tmp_path_factory, inline):
         patch.setitem(command.SHIFTS, "smoke", {"graphs": (1000,), "episodes": 2, "nodes": 50})
         patch.setattr(readings, "reading", lambda size, name: replace(
             size, setting=named(name).replace(horizons=(60, 20, 60))))  # fmt: skip
-        patch.setattr(reproduce, "make_engine", lambda name, slots: nullcontext(inline()))
         found = command.run_consistency("smoke", root / "out", data=root / "logs", jobs=1)
-        patch.setattr(Evaluate, "run", None)  # a second run has nothing left to do
+        patch.setattr(PolicyJob, "run", None)  # a second run has nothing left to do
         again = command.run_consistency("smoke", str(root / "out"), data=str(root / "logs"), jobs=1)
     return root / "out", found, again
 
@@ -233,7 +230,7 @@ def test_the_study_leaves_its_tables(made):
     assert pd.read_csv(out / "frontier.csv").shape[0] == len(frontier.QUESTIONS)
     assert pd.read_csv(out / "pairs.csv", index_col="number").equals(found.pairs)
     manifest = json.loads((out / "manifest.json").read_text())
-    assert manifest["settings"] == 2 and set(manifest["readings"]) == set(READINGS)
+    assert manifest["settings"] == 2 and set(manifest["config"]["readings"]) == set(READINGS)
     assert (out / "consistency.png").stat().st_size > 10_000
     pd.testing.assert_frame_equal(found.readings, again.readings)
 
@@ -263,12 +260,20 @@ def test_settings_that_meet_both_are_run_with_actions_that_never_change(made):
         assert fixed[name, "aggressive"] == 1 and fixed[name, "conservative"] == 0
 
 
-def test_a_damaged_piece_of_a_shift_is_named(tmp_path):
-    task = shifts.Shift("s", Setting.default())
-    task.piece(tmp_path).parent.mkdir()
-    task.piece(tmp_path).write_text("{}")
-    with pytest.raises(ValueError, match=task.piece(tmp_path).name):
-        shifts.read([task], tmp_path)
+def test_a_damaged_table_of_a_shift_is_named(tmp_path):
+    job = shifts.Shift("s", Setting.default())
+    job.table(tmp_path).parent.mkdir(parents=True)
+    job.table(tmp_path).write_text("{}")
+    with pytest.raises(ValueError, match=r"shifts\.parquet is damaged"):
+        shifts.read([job], tmp_path)
+
+
+def test_tables_of_other_logs_are_not_overwritten(made, tmp_path):
+    out, _, _ = made
+    before = {path: path.read_bytes() for path in out.glob("*.*")}
+    with pytest.raises(ValueError, match=r"another config.* screened"):
+        command.run_consistency("smoke", out, data=tmp_path, jobs=1)
+    assert {path: path.read_bytes() for path in out.glob("*.*")} == before
 
 
 def test_the_picture_has_settings_paper_and_readings():
@@ -290,8 +295,12 @@ def test_the_picture_has_settings_paper_and_readings():
     ("words", "named"),
     [(["--preset", "huge"], "huge"), (["--engine", "steam"], "steam"), (["--jobs", "0"], "jobs")],
 )
-def test_bad_words_are_refused_before_anything_is_written(tmp_path, words, named):
+def test_bad_words_are_refused_before_anything_is_written(
+    tmp_path, monkeypatch, capsys, words, named
+):
     place = ["--out", str(tmp_path / "out"), "--data", str(tmp_path)]
-    done = CliRunner().invoke(app, ["reproduce", "consistency", *words, *place])
-    assert done.exit_code != 0 and named in str(done.exception)
+    monkeypatch.setattr(sys, "argv", ["rapo", "reproduce", "consistency", *words, *place])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code and named in capsys.readouterr().err
     assert not (tmp_path / "out").exists()

@@ -1,4 +1,4 @@
-"""Learning, the literal duals and seeds on made-up pieces: numbers against hand computation."""
+"""Learning, the literal duals and seeds on made-up results: numbers against hand computation."""
 
 from dataclasses import replace
 
@@ -6,14 +6,13 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from rapo.paper.pieces import write_piece
 from rapo.paper.presets import PAPER, SMOKE
 from rapo.paper.reproduce import study
+from rapo.paper.results import Results
 from rapo.paper.studies.learning.figures import frontier
 from rapo.paper.studies.learning.mixtures import gains, signed_distance, unbound
 from rapo.paper.studies.learning.plan import DEFORMED, rows
 from rapo.paper.studies.literal import plan as literal_plan
-from rapo.paper.studies.section import Store
 from rapo.paper.studies.seeds import plan as seeds_plan
 from rapo.paper.studies.seeds.analysis import components
 from rapo.paper.studies.seeds.plan import APART
@@ -29,19 +28,21 @@ POINTS = {
 """Return and trace by row."""
 
 
-def told_of(root, points=POINTS, dual=0.0, preset=PRESET):
+@pytest.fixture
+def told_of(tmp_path, write_result):
+    """Makes the study of results by hand."""
+    return lambda *points, **options: made_of(tmp_path, write_result, *points, **options)
+
+
+def made_of(root, write, points=POINTS, dual=0.0, preset=PRESET):
     for task in study("learning").plan(preset):
         seed = task.policy.config.graph_seed
         worth, trace = points[task.name]
         episodes = {"episode": [0, 1], "ReplayReturn": [worth + seed - 1] * 2, "trace": [trace] * 2}
         episodes |= {name: [0.5, 0.5] for name in ("RAG", "AUC_R", "SM_R")}
-        cost = {"budget": 0.9, "cost": 0.1, "met": True, "dual": dual if seed else 0.0}
-        write_piece(
-            task.piece(root),
-            {"key": task.key, "seconds": 1.0, "training": {"budgets": {"trace": cost}},
-             "shield": None, "episodes": episodes, "curves": {}},
-        )  # fmt: skip
-    return study("learning").analyse(Store(root, preset))
+        cost = {"budget": 0.9, "spent": 0.1, "met": True, "dual": dual if seed else 0.0}
+        write(root, task, episodes, costs={"trace": cost})
+    return study("learning").analyse(Results(root, preset))
 
 
 def verdicts(told):
@@ -53,16 +54,16 @@ def test_rows_share_graphs_episodes_kernel_and_draws():
     rapo = PAPER.evaluation("RAPO", 4)
     for name in (*DEFORMED, "greedy"):
         task = found[name][4]
-        assert task.needs == () and task.policy.config == rapo.policy.config
-        assert {**task.spec, "policy": ""} == {**rapo.spec, "policy": ""}
+        assert task.policy.untrained and task.policy.config == rapo.policy.config
+        assert task.key == rapo.key
     assert found["RAPO"] == [PAPER.evaluation("RAPO", s) for s in range(10)]
-    keys = [task.key for task in study("learning").plan(PAPER)]
+    keys = [(task.policy.key, task.key) for task in study("learning").plan(PAPER)]
     assert len(keys) == len(set(keys)) == 8 * 10
-    assert not {t.key for t in constants(PAPER)} & set(keys)  # those are under P0
+    assert not {(t.policy.key, t.key) for t in constants(PAPER)} & set(keys)  # those are under P0
 
 
-def test_gains_and_verdicts_by_hand(tmp_path):
-    told = told_of(tmp_path)
+def test_gains_and_verdicts_by_hand(told_of):
+    told = told_of()
     flat = told.files["learning"].set_index(["row", "graph_seed"])
     assert flat.loc[("RAPO", 2), "ReplayRet"] == pytest.approx(0.85)
     returns = flat["ReplayRet"].unstack("row")
@@ -89,12 +90,12 @@ def test_the_best_constant_of_a_graph_is_not_the_best_on_average():
         ((84.0, 5.0), [HOLDS, HOLDS]),  # more return than any
     ],
 )
-def test_where_rapo_counts_as_learning(tmp_path, rapo, expected):
-    assert verdicts(told_of(tmp_path, {**POINTS, "RAPO": rapo})) == expected
+def test_where_rapo_counts_as_learning(told_of, rapo, expected):
+    assert verdicts(told_of({**POINTS, "RAPO": rapo})) == expected
 
 
-def test_only_graphs_with_small_duals_are_asked_for_return(tmp_path):
-    told = told_of(tmp_path, dual=2.0)
+def test_only_graphs_with_small_duals_are_asked_for_return(told_of):
+    told = told_of(dual=2.0)
     assert "on the 1 graphs" in told.claims[0].why
     paid = pd.DataFrame({"graph_seed": [0, 0, 1], "dual": [0.0, 0.5, 0.1]})
     assert unbound(paid, [0, 1]) == [1]
@@ -138,8 +139,8 @@ def test_frontier_keeps_what_no_mixture_beats():
     assert frontier(corners).tolist() == [[0.6, 0.2], [0.79, 0.5], [0.8, 1.0]]
 
 
-def test_one_graph_has_no_interval(tmp_path):
-    told = told_of(tmp_path, preset=replace(PRESET, graph_seeds=(0,)))
+def test_one_graph_has_no_interval(told_of):
+    told = told_of(preset=replace(PRESET, graph_seeds=(0,)))
     assert verdicts(told) == [HOLDS, HOLDS]
     assert all("[" not in cell for cell in told.tables[1][1].iloc[0].astype(str))
 
@@ -159,18 +160,15 @@ def test_literal_duals_rise_from_0_without_a_budget():
     assert len(study("literal").plan(PAPER)) == 10 + 4 * 5
 
 
-def test_literal_table(tmp_path):
+def test_literal_table(tmp_path, write_result):
     for task in study("literal").plan(PRESET):
         seed = task.policy.config.graph_seed
-        cost = {"budget": 0.0, "cost": 0.7 + 0.1 * seed, "met": False, "dual": 3.0}
+        cost = {"budget": 0.0, "spent": 0.7 + 0.1 * seed, "met": False, "dual": 3.0}
         kept = 100.0 if task.name == "GE" else 96.0
         episodes = {name: [1.0, 1.0] for name in ("RAG", "AUC_R", "SM_R")}
-        write_piece(
-            task.piece(tmp_path),
-            {"key": task.key, "seconds": 1.0, "training": {"budgets": {"harm": cost}},
-             "shield": None, "episodes": {**episodes, "ReplayReturn": [kept] * 2}, "curves": {}},
-        )  # fmt: skip
-    told = study("literal").analyse(Store(tmp_path, PRESET))
+        episodes |= {"ReplayReturn": [kept] * 2}
+        write_result(tmp_path, task, episodes, costs={"harm": cost})
+    told = study("literal").analyse(Results(tmp_path, PRESET))
     table = told.tables[0][1].set_index("method")
     assert (
         table.loc["DR", "ReplayRet"].startswith("0.96") and "(0.96)" in table.loc["DR", "ReplayRet"]
@@ -215,18 +213,15 @@ def test_the_first_start_is_table_1s_and_the_others_train_anew():
 
 
 @pytest.mark.parametrize("graphs", [(0, 1), (0,)])
-def test_seeds_table(tmp_path, graphs):
+def test_seeds_table(tmp_path, write_result, graphs):
     preset = replace(PRESET, spread_seeds=graphs, starts=2)
     for task in study("seeds").plan(preset):
         c = task.policy.config
         rag = 0.4 + 0.1 * (c.seed >= APART)
         episodes = {name: [rag, rag] for name in ("RAG", "AUC_R", "SM_R")}
-        write_piece(
-            task.piece(tmp_path),
-            {"key": task.key, "seconds": 1.0, "training": None, "shield": None,
-             "episodes": {**episodes, "ReplayReturn": [100.0 + c.graph_seed] * 2}, "curves": {}},
-        )  # fmt: skip
-    told = study("seeds").analyse(Store(tmp_path, preset))
+        episodes |= {"ReplayReturn": [100.0 + c.graph_seed] * 2}
+        write_result(tmp_path, task, episodes)
+    told = study("seeds").analyse(Results(tmp_path, preset))
     found = told.files["seeds"].set_index(["method", "metric"])
     if len(graphs) > 1:
         assert found.loc[("RAPO", "RAG"), "starts_share"] == pytest.approx(1.0)

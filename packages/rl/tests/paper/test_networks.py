@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from repository import DATA, ROOT
+from repository import DATA
 
 from rapo.graphs.fit import fit
 from rapo.paper.studies.networks import analysis
-from rapo.paper.studies.networks.catalogue import NETWORKS
+from rapo.paper.studies.networks.catalogue import NETWORKS, Network
 from rapo.paper.studies.networks.command import run_networks
 from rapo.paper.studies.networks.figure import plot_networks
-from rapo.paper.studies.networks.plan import PAPER, SIZES, Measure
+from rapo.paper.studies.networks.plan import SIZES, Measure
 
 
 @pytest.fixture(scope="module")
@@ -84,24 +84,29 @@ def test_a_second_run_goes_on_with_what_is_there(made, monkeypatch):
     )
 
 
-RESULTS = ROOT / "results" / "networks"
+def test_another_folder_of_data_is_another_job(tmp_path):
+    network = Network("some", "ball", "some", "labels.csv.gz")
+    jobs = []
+    for name, text in (("a", "0,1"), ("b", "0,1"), ("c", "0,2")):
+        folder = tmp_path / name / "some"
+        folder.mkdir(parents=True)
+        (folder / "edges.csv.gz").write_bytes(text.encode())
+        (folder / "labels.csv.gz").write_bytes(b"")
+        jobs.append(Measure(network, SIZES["smoke"], tmp_path / name))
+    a, b, c = (job.key for job in jobs)
+    assert a == b != c  # what the files hold counts, not where they lie
+    (tmp_path / "b" / "some" / "labels.csv.gz").write_bytes(b"other")
+    assert jobs[1].key != a
 
 
-@pytest.mark.skipif(not (RESULTS / "pieces").exists(), reason="a source without results")
-def test_the_committed_tables_come_from_the_committed_pieces(tmp_path):
-    contents = [Measure(network, PAPER, RESULTS).read(RESULTS) for network in NETWORKS]
-    for name, table in (("results", analysis.results), ("networks", analysis.networks)):
-        table(contents).to_csv(tmp_path / "table.csv", index=False, float_format="%.6g")
-        assert (tmp_path / "table.csv").read_bytes() == (RESULTS / f"{name}.csv").read_bytes()
-
-
-def test_a_damaged_piece_is_named(made, tmp_path):
-    _, _, size = made
-    measure = Measure(next(n for n in NETWORKS if n.key == "karate"), size, tmp_path)
-    measure.piece(tmp_path).parent.mkdir()
-    measure.piece(tmp_path).write_text("{}")
-    with pytest.raises(ValueError, match=measure.piece(tmp_path).name):
-        measure.read(tmp_path)
+def test_another_presets_tables_are_not_overwritten(made, monkeypatch):
+    out, _, size = made
+    monkeypatch.setitem(SIZES, "smoke", size)
+    monkeypatch.setitem(SIZES, "larger", replace(size, episodes=5))
+    before = {path: path.read_bytes() for path in out.glob("*.*")}
+    with pytest.raises(ValueError, match=r"another config.* differ in episodes, preset"):
+        run_networks("larger", out, data=out / "nowhere", jobs=1)
+    assert {path: path.read_bytes() for path in out.glob("*.*")} == before
 
 
 def test_what_misses_its_bar_is_said_and_selectivity_asked_of_large_ones_only():

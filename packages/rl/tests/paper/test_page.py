@@ -9,7 +9,8 @@ import pytest
 from matplotlib.figure import Figure
 
 from rapo.paper.page import write_page
-from rapo.paper.studies.section import Claim, Section, Store
+from rapo.paper.results import Results
+from rapo.paper.studies.section import Claim, Section
 from rapo.paper.studies.verdicts import CALIBRATED, CONSTRUCTED, DIFFERS, HOLDS, PREDICTED
 
 EVIL = "<script>alert('x')</script> & \"so\""
@@ -34,7 +35,7 @@ def page(tmp_path):
         claims=[claim(HOLDS), claim(DIFFERS), claim(HOLDS, kind=CALIBRATED)],
     )
     second = Section(name="two", title="Second", claims=[claim(HOLDS, "R2"), claim(DIFFERS)])
-    files = write_page([first, second], Store(tmp_path, None), tmp_path)
+    files = write_page([first, second], Results(tmp_path, None), tmp_path)
     assert files == [tmp_path / "report.html", tmp_path / "summary.md"]
     return tmp_path
 
@@ -46,7 +47,7 @@ def test_claims_are_counted_and_listed(page):
             "predicted: 2 hold, 2 differ; calibrated: 1 hold, 0 differ; by construction: 0 hold, "
             "0 differ"
         ) in text
-        assert "2 graphs x 3 episodes, 12,345 training steps; 0.0 hours of one-thread tasks" in text
+        assert "2 graphs x 3 episodes, 12,345 training steps; 0.0 hours of one-thread jobs" in text
     assert html.count('class="holds"') == 3 and html.count('class="differs"') == 2
     table = pd.read_csv(page / "claims.csv")
     assert table.columns.tolist() == [
@@ -102,6 +103,6 @@ def test_markdown_cells_do_not_break_their_table(page):
 def test_a_page_without_claims(tmp_path):
     manifest = {"preset": "p", "graph_seeds": [0], "episodes": 1, "steps": 1}
     (tmp_path / "manifest.json").write_text(json.dumps(manifest))
-    write_page([Section(name="one", title="One")], Store(tmp_path, None), tmp_path)
+    write_page([Section(name="one", title="One")], Results(tmp_path, None), tmp_path)
     assert f"{CONSTRUCTED}: 0 hold, 0 differ" in (tmp_path / "summary.md").read_text()
     assert pd.read_csv(tmp_path / "claims.csv").empty

@@ -2,12 +2,9 @@
 
 import json
 import os
-import queue
 import re
 import shutil
 import sys
-from concurrent.futures import Future
-from contextlib import nullcontext
 from dataclasses import replace
 
 import pandas as pd
@@ -16,10 +13,10 @@ import pytest
 from rapo import cli
 from rapo.agents.config import PPOConfig
 from rapo.cascade.setting import Setting
+from rapo.jobs import folder as jobs_folder
 from rapo.paper import presets, reproduce
-from rapo.paper.reproduce import study
-from rapo.paper.schedule import LocalEngine
-from rapo.paper.tasks import Train
+from rapo.paper.jobs import Policy, PolicyJob
+from rapo.paper.reproduce import planned_jobs
 from rapo_core.version import VERSION
 
 SHORT = Setting.default().replace(horizons=(120, 40, 120))
@@ -60,24 +57,13 @@ def rapo(monkeypatch, capsys, *words):
     return caught.value.code, *capsys.readouterr()
 
 
-class Inline:
-    """An executor that runs here and now."""
-
-    def submit(self, function, *args):
-        future = Future()
-        future.set_result(function(*args))
-        return future
-
-
 @pytest.fixture(scope="module")
 def made(tmp_path_factory):
     """A folder with Table 1."""
     out = tmp_path_factory.mktemp("made") / "results"
     with pytest.MonkeyPatch.context() as patch:
         patched(patch)
-        here = LocalEngine(Inline(), 1, queue.Queue())
-        patch.setattr(reproduce, "make_engine", lambda name, jobs: nullcontext(here))
-        sections = reproduce.reproduce("table1", "tiny", out)
+        sections = reproduce.reproduce("table1", "tiny", out, jobs=1)
     assert [section.name for section in sections] == ["table1"]
     return out
 
@@ -138,7 +124,7 @@ def test_the_report_is_self_contained(made):
 
 def test_the_command_goes_on_with_what_is_there(made, monkeypatch, capsys):
     before = snapshot(made)
-    monkeypatch.setattr(reproduce, "VERSION", "9.9")  # no task is run with it
+    monkeypatch.setattr(jobs_folder, "VERSION", "9.9")  # no job is run with it
     code, out, err = rapo(
         monkeypatch, capsys, "reproduce", "table1", "--preset", "tiny", "--out", made
     )
@@ -147,37 +133,36 @@ def test_the_command_goes_on_with_what_is_there(made, monkeypatch, capsys):
     assert "left out" not in out
     after = snapshot(made)
     for name, (time, content) in before.items():
-        if name.startswith(("work", "pieces")):
+        if name.startswith("jobs"):
             assert after[name][0] == time, name
         elif name.endswith((".csv", ".md", "manifest.json")):
             assert after[name][1] == content, name
 
 
-def test_figures_are_drawn_from_pieces_alone(made, monkeypatch, capsys, tmp_path):
+def test_figures_are_drawn_from_frames_alone(made, monkeypatch, capsys, tmp_path):
     monkeypatch.setattr(reproduce, "STUDIES", {"table1": "table1", "table-a1": "table_a1"})
-    monkeypatch.setattr(reproduce, "VERSION", "9.9")
+    monkeypatch.setattr(jobs_folder, "VERSION", "9.9")
     manifest = (made / "manifest.json").read_bytes()
-    for name in ("pieces", "manifest.json"):
-        os.symlink(made / name, tmp_path / name)
+    os.symlink(made / "manifest.json", tmp_path / "manifest.json")
+    no_runs = shutil.ignore_patterns("run")
+    shutil.copytree(made / "jobs", tmp_path / "jobs", ignore=no_runs)
     code, out, err = rapo(
         monkeypatch, capsys, "reproduce", "figures", "--preset", "tiny", "--out", tmp_path
     )
     assert code in (0, None), err
-    lost = [
-        task.key for task in study("table-a1").plan(TINY) if task.method != "GE"
-    ]  # GE is in Table 1
+    missing = planned_jobs(["table-a1"], TINY)  # GE of Table 1, but not its Shield, and SS
     assert [line for line in out.splitlines() if line.startswith("left out")] == [
-        f"left out table-a1: {len(lost)} of its pieces missing, the first is {lost[0]}; rapo "
+        f"left out table-a1: 4 of its jobs are not done, the first is {missing[0].key}; rapo "
         f"reproduce table-a1 --preset tiny --out {tmp_path} makes what is missing"
     ]
     assert (made / "manifest.json").read_bytes() == manifest
     assert (tmp_path / "table1.csv").read_bytes() == (made / "table1.csv").read_bytes()
-    assert (tmp_path / "figures" / "table1.png").exists() and not (tmp_path / "work").exists()
+    assert (tmp_path / "figures" / "table1.png").exists() and not list(tmp_path.rglob("run"))
 
 
 def test_figures_of_a_folder_without_a_finished_study_are_refused(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(reproduce, "STUDIES", ALL)  # one of them needs no runs at all
-    reproduce.claim_folder(tmp_path, TINY)
+    reproduce.claim(tmp_path, TINY)
     code, out, err = rapo(
         monkeypatch, capsys, "reproduce", "figures", "--preset", "tiny", "--out", tmp_path
     )
@@ -200,7 +185,7 @@ def test_another_preset_is_refused_and_changes_nothing(made, monkeypatch, capsys
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("table9",), "no study is called 'table9'; known are table1, learning"),
+        (("table9",), "no study is called 'table9'; studies are table1, learning"),
         (("table1", "--preset", "huge"), "preset must be one of smoke, quick, paper"),
         (("table1", "--preset", "tiny", "--engine", "cloud"), "engine must be local or ray"),
         (("table1", "--preset", "tiny", "--jobs", "0"), "jobs must be a whole number >= 1, got 0"),
@@ -238,10 +223,10 @@ def test_results_of_other_defaults_are_drawn_but_not_added_to(made, tmp_path, mo
 
 def test_all_is_the_paper_and_seeds_are_asked_for_by_name(monkeypatch):
     monkeypatch.setattr(reproduce, "STUDIES", ALL)
-    assert set(ALL) - set(reproduce.chosen_studies("all")) == {"seeds"}
-    assert reproduce.chosen_studies("seeds") == ["seeds"]
-    assert {"learning", "literal"} <= set(reproduce.chosen_studies("all"))
-    assert "seeds" in reproduce.chosen_studies("figures")  # where it is there
+    assert set(ALL) - set(reproduce.selected_studies("all")) == {"seeds"}
+    assert reproduce.selected_studies("seeds") == ["seeds"]
+    assert {"learning", "literal"} <= set(reproduce.selected_studies("all"))
+    assert "seeds" in reproduce.selected_studies("figures")  # where it is there
 
 
 def test_without_pyarrow_nothing_is_begun(tmp_path, monkeypatch, capsys):
@@ -252,36 +237,41 @@ def test_without_pyarrow_nothing_is_begun(tmp_path, monkeypatch, capsys):
     assert code == 2 and "rapo-rl[paper]" in err and not (tmp_path / "new").exists()
 
 
-def test_a_damaged_piece_is_named(made, tmp_path, monkeypatch, capsys):
-    (tmp_path / "pieces").mkdir()
-    for path in (made / "pieces").iterdir():
-        (tmp_path / "pieces" / path.name).write_bytes(path.read_bytes())
-    path = study("table1").plan(TINY)[3].piece(tmp_path)
+def test_a_damaged_frame_is_named(made, tmp_path, monkeypatch, capsys):
+    shutil.copytree(made / "jobs", tmp_path / "jobs")
+    path = tmp_path / "jobs" / planned_jobs(["table1"], TINY)[2].key / "episodes.parquet"
     path.write_bytes(path.read_bytes()[:100])
     code, _, err = rapo(
         monkeypatch, capsys, "reproduce", "table1", "--preset", "tiny", "--out", tmp_path
     )
-    assert code == 2 and f"{path} is damaged" in err and "remove it and run again" in err
+    assert code == 2 and f"{path} is damaged" in err and f"remove {path.parent}" in err
     assert len(err.strip().splitlines()) == 1
     assert not (tmp_path / "table1.csv").exists()
 
 
-def test_figures_are_drawn_from_packed_pieces(made, tmp_path, monkeypatch, capsys):
-    shutil.copytree(made / "pieces", tmp_path / "pieces")
-    shutil.copy(made / "manifest.json", tmp_path)
-    words = ("--preset", "tiny", "--out", tmp_path)
-    code, _, err = rapo(monkeypatch, capsys, "reproduce", "pack", *words)
-    assert code in (0, None), err
-    assert [path.name for path in (tmp_path / "pieces").iterdir()] == ["packed.parquet"]
-    code, _, err = rapo(monkeypatch, capsys, "reproduce", "figures", *words)
-    assert code in (0, None), err
-    for name in ("table1.csv", "episodes.csv", "claims.csv", "summary.md"):
-        assert (tmp_path / name).read_bytes() == (made / name).read_bytes(), name
-    code, _, err = rapo(monkeypatch, capsys, "reproduce", "pack", "--engine", "none", *words)
-    assert code == 2 and "none" in err
-    code, _, err = rapo(monkeypatch, capsys, "reproduce", "pack", "--out", tmp_path / "none")
-    assert code == 2 and f"{tmp_path / 'none'} holds no pieces" in err
-    assert not (tmp_path / "none").exists()
+@pytest.mark.parametrize("what", ["table1", "figures"])
+def test_results_of_version_0_2_are_refused_with_the_command(tmp_path, monkeypatch, capsys, what):
+    command = "rapo reproduce all --preset tiny"
+    old = {"preset": "tiny", "command": command, "versions": {"rapo": "0.2.1"}, "config": {}}
+    (tmp_path / "manifest.json").write_text(json.dumps(old))
+    (tmp_path / "pieces").mkdir()
+    before = snapshot(tmp_path)
+    code, _, err = rapo(
+        monkeypatch, capsys, "reproduce", what, "--preset", "tiny", "--out", tmp_path
+    )
+    assert code == 2 and len(err.strip().splitlines()) == 1
+    assert f"{tmp_path} holds results of version 0.2.1" in err
+    assert f"{command} --out {tmp_path}-anew" in err
+    assert snapshot(tmp_path) == before
+
+
+@pytest.mark.parametrize("what", ["table1", "all", "figures", "motivation"])
+def test_data_that_no_study_would_read_are_refused(tmp_path, monkeypatch, capsys, what):
+    out = tmp_path / "new"
+    words = ("--preset", "tiny", "--data", tmp_path, "--out", out)
+    code, _, err = rapo(monkeypatch, capsys, "reproduce", what, *words)
+    assert code == 2 and "--data is for networks and consistency" in err
+    assert not out.exists()
 
 
 @pytest.mark.parametrize(
@@ -298,14 +288,23 @@ def test_a_damaged_manifest_is_named(tmp_path, monkeypatch, capsys, text):
     assert (tmp_path / "manifest.json").read_text() == text
 
 
-def test_versions_that_ran_tasks_later_are_added_to_the_manifest(tmp_path, monkeypatch):
+@pytest.fixture
+def full_disk(monkeypatch):
+    """A machine on which every job fails."""
+
+    def run(job, root):
+        raise OSError("the disk is full")
+
+    monkeypatch.setattr(PolicyJob, "run", run)
+
+
+def test_versions_that_ran_jobs_later_are_added_to_the_manifest(tmp_path, monkeypatch, full_disk):
     path = tmp_path / "manifest.json"
-    monkeypatch.setattr(reproduce, "make_engine", lambda name, jobs: nullcontext(NoEngine()))
 
     def run_with(number):
-        monkeypatch.setattr(reproduce, "VERSION", number)
+        monkeypatch.setattr(jobs_folder, "VERSION", number)
         with pytest.raises(ValueError, match="the disk is full"):
-            reproduce.reproduce("table1", "tiny", tmp_path)
+            reproduce.reproduce("table1", "tiny", tmp_path, jobs=1)
         return path.read_text()
 
     first = run_with("1.0")
@@ -317,30 +316,13 @@ def test_versions_that_ran_tasks_later_are_added_to_the_manifest(tmp_path, monke
     content = json.loads(third)
     assert [made["rapo"] for made in content["also_made_with"]] == ["1.1", "1.2"]
     assert set(content["also_made_with"][0]) == set(content["versions"])
-    for text in (second, third):  # all that was there stays as it was
-        assert text.startswith(first.removesuffix("\n}\n") + ',\n  "also_made_with": [')
 
 
-def test_a_failed_task_is_named_without_a_traceback(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(reproduce, "make_engine", lambda name, jobs: nullcontext(NoEngine()))
+def test_a_failed_job_is_named_without_a_traceback(tmp_path, monkeypatch, capsys, full_disk):
     code, _, err = rapo(
-        monkeypatch, capsys, "reproduce", "table1", "--preset", "tiny", "--out", tmp_path
-    )
-    failed = Train(TINY.config("GE", 0)).key
-    assert code == 2 and f"{failed}: ValueError('the disk is full')" in err
+        monkeypatch, capsys, "reproduce", "table1", "--preset", "tiny", "--out", tmp_path,
+        "--jobs", "1",
+    )  # fmt: skip
+    failed = Policy(TINY.config("GE", 0)).key
+    assert code == 2 and f"{failed}: OSError('the disk is full')" in err
     assert not (tmp_path / "table1.csv").exists()
-
-
-class NoEngine:
-    """On which everything fails."""
-
-    slots = 1
-
-    def submit(self, task, root):
-        return task.key
-
-    def collect(self, handles, timeout):
-        return [(handle, "ValueError('the disk is full')") for handle in handles]
-
-    def news(self):
-        return []

@@ -1,5 +1,6 @@
-"""Sizes, trade-off and ablations on made-up pieces: numbers against hand computation."""
+"""Sizes, trade-off and ablations on made-up results: numbers against hand computation."""
 
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -8,15 +9,14 @@ import pytest
 
 from rapo.cascade.engine import Cascade
 from rapo.graphs.generate import generate
-from rapo.paper.pieces import write_piece
+from rapo.paper.jobs import misattributed
 from rapo.paper.presets import PAPER, SMOKE
 from rapo.paper.reproduce import study
+from rapo.paper.results import Results
 from rapo.paper.studies.ablations.claims import reach_vs_free
-from rapo.paper.studies.section import Store
 from rapo.paper.studies.sizes import analysis as sizes_analysis
 from rapo.paper.studies.tradeoff.claims import bend
 from rapo.paper.studies.verdicts import DIFFERS, HOLDS
-from rapo.paper.tasks import misattributed
 
 PRESET = replace(
     SMOKE,
@@ -59,13 +59,13 @@ def found(task):
         worth = {0.5: 90.0, 2.0: 82.0, 2.5: 80.0, 4.0: 70.0}[w_H]
         rag += {"slow-decay": 0.04, "top-k": 0.2, "local": 0.5}.get(task.method, 0.0)
         rag += 0.3 * float(dict(task.options).get("misattribute", 0))
-        if task.policy.config.regions == "node":
+        if task.policy.config.env_kwargs.get("regions") == "node":
             rag = 0.95
     return rag, worth
 
 
-def write(task, root, undefined=False, change=None):
-    """A piece; `change(task, side, episodes)` may alter its values, by the graph's side."""
+def write(write_result, task, root, undefined=False, change=None):
+    """Results of an evaluation, perhaps altered by `change(task, side of the graph, episodes)`."""
     rag, worth = found(task)
     graph = task.policy.config.graph_seed
     side = 2 * (graph % 2) - 1
@@ -81,19 +81,27 @@ def write(task, root, undefined=False, change=None):
     }
     if change is not None:
         change(task, side, episodes)
-    shield = None
-    if task.method == "Shield-UM":
-        shield = {"threshold": 0.63, "tuning": TUNING}
-    content = {"key": task.key, "seconds": 1.0, "training": None, "shield": shield,
-               "episodes": episodes, "curves": {}}  # fmt: skip
-    write_piece(task.piece(root), content)
+    tuned = task.method == "Shield-UM"
+    write_result(
+        root,
+        task,
+        episodes,
+        shield={"threshold": 0.63} if tuned else None,
+        tuning=TUNING if tuned else None,
+    )
 
 
-def section(name, preset, root, **options):
-    plan, analyse = study(name)
-    for task in plan(preset):
-        write(task, root, **options)
-    return analyse(Store(root, preset))
+@pytest.fixture
+def section(write_result):
+    """Makes a study of results by hand."""
+
+    def made(name, preset, root, **options):
+        plan, analyse = study(name)
+        for task in plan(preset):
+            write(write_result, task, root, **options)
+        return analyse(Results(root, preset))
+
+    return made
 
 
 def t_interval(a, b):
@@ -118,7 +126,7 @@ def test_sizes_are_trained_alike_and_share_rapos_policy():
 
 def test_larger_graphs_have_as_many_regions_as_the_main_size():
     configs = {
-        (task.policy.config.nodes, task.policy.config.regions)
+        (task.policy.config.nodes, task.policy.config.env_kwargs.get("regions"))
         for task in study("sizes").plan(PAPER)
         if task.method == "RAPO"
     }
@@ -134,12 +142,12 @@ def test_larger_graphs_have_as_many_regions_as_the_main_size():
         study("sizes").plan(cells)
 
 
-def test_sizes_with_as_many_regions_are_the_row_and_as_large_ones_a_second_table(tmp_path):
+def test_sizes_with_as_many_regions_are_the_row_and_as_large_ones_a_second_table(tmp_path, section):
     preset = replace(PRESET, as_many=(100,))
 
     def worse_as_large(task, side, episodes):
         if task.method == "RAPO" and task.policy.config.nodes == 100:
-            shift = 0.0 if task.policy.config.regions else 0.2
+            shift = 0.0 if task.policy.config.env_kwargs.get("regions") else 0.2
             episodes["RAG"] = [rag + shift for rag in episodes["RAG"]]
 
     told = section("sizes", preset, tmp_path, change=worse_as_large)
@@ -153,7 +161,7 @@ def test_sizes_with_as_many_regions_are_the_row_and_as_large_ones_a_second_table
     assert told.claims[0].verdict == HOLDS and "47" not in told.claims[0].ours
 
 
-def test_sizes_table_and_claims(tmp_path):
+def test_sizes_table_and_claims(tmp_path, section):
     told = section("sizes", PRESET, tmp_path)
     rows = told.files["sizes"]
     assert rows["nodes"].tolist() == [50, 100]
@@ -168,7 +176,7 @@ def test_sizes_table_and_claims(tmp_path):
     assert f"2 graphs x 2 episodes a size, {PRESET.size_steps:,} training steps" in told.text[0]
 
 
-def test_sizes_out_of_the_papers_range_are_named(tmp_path, monkeypatch):
+def test_sizes_out_of_the_papers_range_are_named(tmp_path, monkeypatch, section):
     monkeypatch.setattr(sizes_analysis, "SIZES_REDUCTION", (0.7, 0.83))
     told = section("sizes", PRESET, tmp_path)
     assert told.claims[0].verdict == DIFFERS
@@ -179,15 +187,14 @@ def test_sizes_out_of_the_papers_range_are_named(tmp_path, monkeypatch):
 
 def test_tradeoff_shares_table_1s_evaluations_and_names_each_task_once():
     tasks = study("tradeoff").plan(PRESET)
-    keys = [task.key for task in tasks]
-    assert len(set(keys)) == len(keys)
+    assert len(set(tasks)) == len(tasks)
     for method in ("GE", "PM-ST", "Shield-UM", "RAPO", "Shield"):
-        assert PRESET.evaluation(method, 0).key in keys
+        assert PRESET.evaluation(method, 0) in tasks
     # 8 of the grid, one more tau, one other threshold and one retrained point beside its default
     assert len(tasks) == 2 * (3 + 8 + 1 + 2 + 2)
 
 
-def test_tradeoff_numbers(tmp_path):
+def test_tradeoff_numbers(tmp_path, section):
     told = section("tradeoff", PRESET, tmp_path)
     rows = told.files["tradeoff"].set_index(["group", "name"])
     default = rows.loc[("RAPO", "w_H 2, eta 0.05")]
@@ -206,7 +213,7 @@ def test_tradeoff_numbers(tmp_path):
     assert [name for name, *_ in told.figures] == ["tradeoff", "w_H", "shield_tuning"]
 
 
-def test_tradeoff_claims(tmp_path):
+def test_tradeoff_claims(tmp_path, section):
     told = section("tradeoff", PRESET, tmp_path)
     # odds that follow RAG to the letter are not the paper's 0.87 either
     assert [claim.verdict for claim in told.claims] == [HOLDS, HOLDS, HOLDS, DIFFERS, HOLDS]
@@ -256,14 +263,14 @@ def moved(w_H, metric, by):
         (4.0, "ReplayReturn", 1.0, [HOLDS, DIFFERS]),
     ],
 )
-def test_w_H_is_judged_by_intervals_over_graphs(w_H, metric, by, verdicts, tmp_path):
+def test_w_H_is_judged_by_intervals_over_graphs(w_H, metric, by, verdicts, tmp_path, section):
     told = section("tradeoff", PRESET, tmp_path, change=moved(w_H, metric, by))
     assert [claim.verdict for claim in told.claims[:2]] == verdicts
     undecided = told.claims[1].why.startswith("not decided: the interval covers 0; below 2.5")
     assert undecided == (verdicts[1] == DIFFERS)
 
 
-def test_w_H_is_judged_by_means_on_one_graph(tmp_path):
+def test_w_H_is_judged_by_means_on_one_graph(tmp_path, section):
     preset = replace(PRESET, graph_seeds=(0,), sweep_seeds=(0,), retrain_seeds=(0,))
     told = section("tradeoff", preset, tmp_path)
     assert [claim.verdict for claim in told.claims[:2]] == [HOLDS] * 2
@@ -272,7 +279,7 @@ def test_w_H_is_judged_by_means_on_one_graph(tmp_path):
     )
 
 
-def test_more_rag_gained_than_return_lost_is_no_open_question(tmp_path):
+def test_more_rag_gained_than_return_lost_is_no_open_question(tmp_path, section):
     def cheap(task, _, episodes):
         if w_H_of(task) == 4.0:
             episodes["ReplayReturn"] = [value + 10 for value in episodes["ReplayReturn"]]
@@ -297,7 +304,7 @@ def odds_claim(told):
     return next(claim for claim in told.claims if claim.name == "Odds contraction")
 
 
-def test_odds_are_compared_across_choices_and_within_them(tmp_path):
+def test_odds_are_compared_across_choices_and_within_them(tmp_path, section):
     def against(_, side, episodes):
         episodes["OddsRatio"] = [episodes["AUC_R"][0] - 0.1 * side, None]
 
@@ -310,7 +317,7 @@ def test_odds_are_compared_across_choices_and_within_them(tmp_path):
     assert claim.why.endswith("r = -1.00 is left over graphs")
 
 
-def test_odds_that_agree_only_within_a_choice_are_not_enough(tmp_path):
+def test_odds_that_agree_only_within_a_choice_are_not_enough(tmp_path, section):
     def opposed(_, side, episodes):
         episodes["OddsRatio"] = [0.1 * side - episodes["AUC_R"][0], None]
 
@@ -319,13 +326,13 @@ def test_odds_that_agree_only_within_a_choice_are_not_enough(tmp_path):
     assert claim.why.endswith("r = 1.00 is left over graphs")
 
 
-def test_one_graph_leaves_nothing_within_a_choice(tmp_path):
+def test_one_graph_leaves_nothing_within_a_choice(tmp_path, section):
     preset = replace(PRESET, graph_seeds=(0,), sweep_seeds=(0,), retrain_seeds=(0,))
     claim = odds_claim(section("tradeoff", preset, tmp_path))
     assert claim.ours.startswith("1.00 over") and "nothing can be said over graphs" in claim.why
 
 
-def test_without_values_around_the_knee_nothing_is_claimed_of_it(tmp_path):
+def test_without_values_around_the_knee_nothing_is_claimed_of_it(tmp_path, section):
     preset = replace(PRESET, w_H=(0.5, 2.0), retrained=(), methods=("GE", "RAPO"), thresholds=())
     told = section("tradeoff", preset, tmp_path)
     assert [claim.statement for claim in told.claims] == [
@@ -335,7 +342,7 @@ def test_without_values_around_the_knee_nothing_is_claimed_of_it(tmp_path):
     assert "shield_tuning" not in told.files and len(told.tables) == 2
 
 
-def test_a_method_that_beats_rapo_is_named(tmp_path, monkeypatch):
+def test_a_method_that_beats_rapo_is_named(tmp_path, monkeypatch, section):
     usual = found
     monkeypatch.setitem(
         globals(), "found", lambda task: (0.2, 99.0) if task.method == "PM-ST" else usual(task)
@@ -345,7 +352,7 @@ def test_a_method_that_beats_rapo_is_named(tmp_path, monkeypatch):
     assert claim.verdict == DIFFERS and "PM-ST beats" in claim.why
 
 
-def test_ablations_numbers(tmp_path):
+def test_ablations_numbers(tmp_path, section):
     told = section("ablations", PRESET, tmp_path)
     rows = told.files["ablations"].set_index(["part", "name"])
     expected = {
@@ -368,7 +375,7 @@ def test_ablations_numbers(tmp_path):
     assert regions.loc["node", "scar mass"] == "1.50 [1.50, 1.50]"
 
 
-def test_ablations_claims(tmp_path):
+def test_ablations_claims(tmp_path, section):
     told = section("ablations", PRESET, tmp_path)
     verdicts = {claim.statement: claim.verdict for claim in told.claims}
     assert verdicts["Slow-decay scars maintain suppression (delta 0.999)"] == HOLDS
@@ -386,7 +393,7 @@ def test_ablations_claims(tmp_path):
 @pytest.mark.parametrize(
     ("metric", "verdict"), [("RAG", DIFFERS), ("reach_replay", DIFFERS), ("AUC_R", HOLDS)]
 )
-def test_partial_deployment_must_keep_rag_and_reach_low(metric, verdict, tmp_path):
+def test_partial_deployment_must_keep_rag_and_reach_low(metric, verdict, tmp_path, section):
     def change(task, _, episodes):
         if task.method == "top-k":
             episodes[metric] = [1.4 * value for value in episodes[metric]]
@@ -394,7 +401,8 @@ def test_partial_deployment_must_keep_rag_and_reach_low(metric, verdict, tmp_pat
     told = section("ablations", PRESET, tmp_path, change=change)
     claim = next(c for c in told.claims if "top-k" in c.statement)
     assert claim.verdict == verdict  # 1.4 x 0.53 is above 0.665
-    assert claim.why.endswith("asks for RAG 0.67 and reach vs P0 0.67 or less")
+    # half of the way from 0.33 to 1, whose last digit single precision decides
+    assert re.search(r"asks for RAG 0.6[67] and reach vs P0 0.6[67] or less$", claim.why)
     reach = "0.74 [0.74, 0.74]" if metric == "reach_replay" else "0.53 [0.53, 0.53]"
     assert claim.ours.endswith(f"; reach vs P0 {reach}, full 0.33 [0.33, 0.33]")
 
@@ -411,7 +419,7 @@ def test_ablations_change_what_they_say():
         task.name: task for task in study("ablations").plan(PRESET) if task.policy.config.graph_seed
     }
     assert dict(tasks["slow-decay-0.95"].params) == {"delta": 0.95}
-    assert tasks["slow-decay"].key == PRESET.evaluation("slow-decay", 1).key
+    assert tasks["slow-decay"] == PRESET.evaluation("slow-decay", 1)
     assert dict(tasks["top-k-2"].options) == {"deformation": "topk:2"}
     assert dict(tasks["local-0.25"].options) == {"deformation": "local:0.25"}
     assert dict(tasks["RAPO-lost0.5"].options) == {"lost": "0.5"}
@@ -420,12 +428,12 @@ def test_ablations_change_what_they_say():
         task.policy.config for task in study("ablations").plan(PRESET) if task.name == "retrained"
     ]
     literal = [config for config in made if config.setting.persistence == 0]
-    assert len(made) == 8 and {config.regions for config in literal} == {"node"}
+    assert len(made) == 8 and {config.env_kwargs.get("regions") for config in literal} == {"node"}
     assert {config.steps for config in made} == {PRESET.retrain_steps}
 
 
 @pytest.mark.parametrize("name", ["sizes", "tradeoff", "ablations"])
-def test_one_graph_has_no_intervals_and_undefined_values_do_no_harm(name, tmp_path):
+def test_one_graph_has_no_intervals_and_undefined_values_do_no_harm(name, tmp_path, section):
     one = dict.fromkeys(("graph_seeds", "size_seeds", "sweep_seeds", "retrain_seeds"), (0,))
     told = section(name, replace(PRESET, **one), tmp_path, undefined=True)
     for _, frame in told.tables:
@@ -450,5 +458,5 @@ def test_misattributed_credit(small_graph, short):
     with pytest.raises(ValueError, match=r"in \[0, 1\], got 1.5"):
         misattributed(engine, 1.5, 0)
     whole = Cascade(small_graph, 1, setting=short, regions=np.zeros(small_graph.n, int))
-    with pytest.raises(ValueError, match="needs two of them"):
+    with pytest.raises(ValueError, match="needs two that hold harm"):
         misattributed(whole, 0.5, 0)

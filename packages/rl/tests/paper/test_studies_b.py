@@ -1,4 +1,4 @@
-"""Mechanism and motivation on made-up pieces, checked by hand."""
+"""Mechanism and motivation on made-up results, checked by hand."""
 
 from dataclasses import replace
 
@@ -9,15 +9,14 @@ import pytest
 from rapo.cascade.setting import EXPOSURE, REPLAY, Setting
 from rapo.envs.vector import GraphDiffusionVectorEnv
 from rapo.graphs.generate import generate
-from rapo.paper.pieces import write_piece
 from rapo.paper.presets import SMOKE
 from rapo.paper.reproduce import study
+from rapo.paper.results import Results
 from rapo.paper.studies.mechanism import correlation, measures
 from rapo.paper.studies.mechanism.plan import repeated
 from rapo.paper.studies.motivation import analysis as motivation_analysis
 from rapo.paper.studies.motivation.analysis import table
 from rapo.paper.studies.motivation.figures import curves
-from rapo.paper.studies.section import Store
 from rapo.paper.studies.table1.plan import twins
 from rapo.paper.studies.verdicts import DIFFERS, HOLDS
 from rapo.paper.throttle import UNTHROTTLED, ThrottledRun, run_throttled
@@ -26,6 +25,7 @@ from rapo.platforms.cascade.baseline import Throttle
 NAN = float("nan")
 STEPS = np.arange(0, 1200, 10)
 TWO = replace(SMOKE, graph_seeds=(0, 1), episodes=4)
+HORIZONS = TWO.setting.horizons
 
 
 def episodes_of(name, seed):
@@ -75,46 +75,40 @@ def curves_of(name):
         "odds_ratio": bent,
         "scar_mass": np.minimum(STEPS / 100, 5.0),
     }
-    out = {"step": STEPS, "end": STEPS + 10}
+    out = {"episodes": 4, "step": STEPS, "end": STEPS + 10}
     for trace, mean in values.items():
         out |= {trace: mean, f"{trace}_std": np.zeros(n)}
     return out
 
 
-def plain(values):
-    return [
-        None if isinstance(v, float) and np.isnan(v) else v for v in np.asarray(values).tolist()
-    ]
+@pytest.fixture
+def write(write_result):
+    """Writes all results of the study, each perhaps changed first."""
+    return lambda *words: written(write_result, *words)
 
 
-def write(root, preset, change=lambda name, seed, episodes, curves: None):
-    """All pieces of the study, each perhaps changed first."""
+def written(write_result, root, preset, change=lambda name, seed, episodes, curves: None):
     for task in study("mechanism").plan(preset):
         name, seed = task.name, task.policy.config.graph_seed
         episodes, curves = episodes_of(name, seed), curves_of(name)
         episodes = {k: np.resize(np.array(v, float), task.episodes) for k, v in episodes.items()}
         change(name, seed, episodes, curves)
-        content = {
-            "key": task.key, "seconds": 1.0, "training": None,
-            "episodes": {k: plain(v) for k, v in episodes.items()},
-            "curves": {k: plain(v) for k, v in curves.items()},
-        }  # fmt: skip
-        write_piece(task.piece(root), content)
-    return Store(root, preset)
+        curves["episodes"] = task.episodes
+        write_result(root, task, episodes, curves=curves)
+    return Results(root, preset)
 
 
-def pieces_of(store):
-    preset = store.preset
-    out = {
-        m: store.pieces([preset.evaluation(m, s) for s in preset.graph_seeds])
-        for m in preset.methods
-    }
-    out["P0-twin"] = store.pieces(twins(preset))
-    return out
+def rows_of(preset):
+    rows = {m: [preset.evaluation(m, s) for s in preset.graph_seeds] for m in preset.methods}
+    return rows | {"P0-twin": twins(preset)}
 
 
-def frames_of(pieces):
-    return {m: pd.concat([p.frame for p in found]) for m, found in pieces.items()}
+def curves_by_method(results):
+    return {m: results.curves(row) for m, row in rows_of(results.preset).items()}
+
+
+def frames_of(results):
+    return {m: results.episodes(row) for m, row in rows_of(results.preset).items()}
 
 
 def claim(section, words):
@@ -123,15 +117,15 @@ def claim(section, words):
     return found[0]
 
 
-# Mechanism: what the pieces say
+# Mechanism: what the frames say
 
 
 def test_plan_adds_only_repeats_of_rapo_to_table_1():
-    keys = [{task.key for task in study(name).plan(SMOKE)} for name in ("mechanism", "table1")]
-    assert keys[0] - keys[1] == {task.key for task in repeated(SMOKE)}
+    keys = [set(study(name).plan(SMOKE)) for name in ("mechanism", "table1")]
+    assert keys[0] - keys[1] == set(repeated(SMOKE))
 
 
-def test_pooled_std_is_that_of_all_episodes(tmp_path):
+def test_pooled_std_is_that_of_all_episodes(tmp_path, write):
     graphs = [np.array([0.0, 1.0, 2.0, 5.0]), np.array([3.0, 3.0, 6.0, 4.0])]
 
     def change(name, seed, episodes, curves):
@@ -141,8 +135,8 @@ def test_pooled_std_is_that_of_all_episodes(tmp_path):
             curves["odds_ratio"][3] = curves["odds_ratio_std"][3] = NAN
         curves["odds_ratio"][5] = NAN
 
-    pieces = pieces_of(write(tmp_path, TWO, change))["RAPO"]
-    curve = measures.pooled(pieces, "odds_ratio")
+    curves = curves_by_method(write(tmp_path, TWO, change))["RAPO"]
+    curve = measures.pooled(curves, "odds_ratio")
     whole = np.concatenate(graphs)
     assert curve["mean"][0] == pytest.approx(3.0) == whole.mean()
     assert curve["std"][0] == pytest.approx(whole.std(ddof=1), rel=5e-5)
@@ -151,9 +145,9 @@ def test_pooled_std_is_that_of_all_episodes(tmp_path):
     assert np.isnan(curve["mean"][5]) and np.isnan(curve["std"][5])
 
 
-def test_in_phase_counts_from_the_start_of_the_phase(tmp_path):
-    pieces = pieces_of(write(tmp_path, TWO))["RAPO"]
-    part = measures.in_phase(measures.pooled(pieces, "reach"), measures.horizons_of(pieces), REPLAY)
+def test_in_phase_counts_from_the_start_of_the_phase(tmp_path, write):
+    curves = curves_by_method(write(tmp_path, TWO))["RAPO"]
+    part = measures.in_phase(measures.pooled(curves, "reach"), HORIZONS, REPLAY)
     assert len(part) == 50
     assert part["step"].iloc[0] == 0 and part["end"].iloc[-1] == 500
 
@@ -205,27 +199,27 @@ def test_changed_between(shift, exposure, replay, word):
     assert measures.changed_between(shift, exposure, replay) == word
 
 
-def test_compounding_by_hand(tmp_path):
-    pieces = pieces_of(write(tmp_path, TWO))
-    steps = measures.compounding(pieces["RAPO"], pieces["P0-twin"])
+def test_compounding_by_hand(tmp_path, write):
+    curves = curves_by_method(write(tmp_path, TWO))
+    steps = measures.compounding(curves["RAPO"], curves["P0-twin"], HORIZONS)
     assert steps["mass_ratio"].tolist() == pytest.approx([0.25] * 50)
     assert steps["odds_ratio"].tolist() == pytest.approx([0.5] * 50)
     assert steps["power"][0] == pytest.approx((1 - 0.5**10) / 10)  # 1/2 + 1/4 + ... over ten steps
 
 
-def test_depth_of_a_quarter_at_a_half_is_two(tmp_path):
-    depth = measures.depths(frames_of(pieces_of(write(tmp_path, TWO))))
+def test_depth_of_a_quarter_at_a_half_is_two(tmp_path, write):
+    depth = measures.depths(frames_of(write(tmp_path, TWO)))
     assert depth["mass_ratio"].tolist() == [0.25, 0.25]
     assert depth["depth"].tolist() == pytest.approx([2.0, 2.0])
 
 
-def often_of(store):
-    return store.frame(repeated(store.preset))
+def often_of(results):
+    return results.episodes(repeated(results.preset))
 
 
-def test_correlations_by_hand(tmp_path):
-    store = write(tmp_path, TWO)
-    found = correlation.correlations(frames_of(pieces_of(store)), often_of(store))
+def test_correlations_by_hand(tmp_path, write):
+    results = write(tmp_path, TWO)
+    found = correlation.correlations(frames_of(results), often_of(results))
     table = found.set_index(["metric", "level"])
     assert table.loc[("RAG", "episodes"), "r"] == pytest.approx(1.0)
     assert table.loc[("RAG", "episodes"), "n"] == 8
@@ -259,18 +253,20 @@ def test_a_stimulus_that_came_once_has_no_mean():
     assert means.loc[(0, 1), "OddsRatio"] == pytest.approx(0.3) and means.loc[(0, 1), "RAG"] == 2
 
 
-def test_sustained_compares_the_halves_after_the_start(tmp_path):
+def test_sustained_compares_the_halves_after_the_start(tmp_path, write):
     def change(name, seed, episodes, curves):
         replay = STEPS - 700
         curves["reach"] = np.where(replay < 50, 100.0, np.where(replay < 250, 5.0, 3.0))
         curves["sensitive_mass"] = np.ones(len(STEPS))
 
-    assert measures.sustained(pieces_of(write(tmp_path, TWO, change))["RAPO"]) == 0.5
+    curves = curves_by_method(write(tmp_path, TWO, change))["RAPO"]
+    assert measures.sustained(curves, HORIZONS) == 0.5
 
 
-def test_activity_by_hand(tmp_path):
-    pieces = pieces_of(write(tmp_path, TWO))
-    acts = measures.activity(pieces, frames_of(pieces)).set_index("method")
+def test_activity_by_hand(tmp_path, write):
+    results = write(tmp_path, TWO)
+    acts = measures.activity(curves_by_method(results), frames_of(results), TWO.setting)
+    acts = acts.set_index("method")
     rates = Setting.default().rates
     assert acts.loc["RAPO", "injected_replay"] == pytest.approx((rates[0] + rates[1]) / 2)
     assert acts.loc["GE", "injected_replay"] == pytest.approx(rates[0])
@@ -281,7 +277,7 @@ def test_activity_by_hand(tmp_path):
 # Mechanism: the section
 
 
-def test_section_and_its_verdicts(tmp_path):
+def test_section_and_its_verdicts(tmp_path, write):
     section = study("mechanism").analyse(write(tmp_path, TWO))
     assert [name for name, _, _ in section.figures] == [
         "odds_ratio", "scar_mass", "reach_inside_outside", "compounding",
@@ -322,7 +318,7 @@ def test_section_and_its_verdicts(tmp_path):
     assert claim(section, "Scar mass").ours.startswith("4.9 after Exposure, 5.0")
 
 
-def test_suppression_that_nothing_explains_breaks_the_corollary(tmp_path):
+def test_suppression_that_nothing_explains_breaks_the_corollary(tmp_path, write):
     def change(name, seed, episodes, curves):
         if name == "GE":
             episodes["peak_replay"][:] = 2.0
@@ -331,7 +327,7 @@ def test_suppression_that_nothing_explains_breaks_the_corollary(tmp_path):
     assert found.verdict == DIFFERS and "GE" in found.why
 
 
-def test_one_graph_has_no_intervals(tmp_path):
+def test_one_graph_has_no_intervals(tmp_path, write):
     section = study("mechanism").analyse(write(tmp_path, replace(TWO, graph_seeds=(0,))))
     assert set(section.files["mechanism_correlation"]["level"]) == {
         "episodes", "stimulus means",
@@ -341,13 +337,13 @@ def test_one_graph_has_no_intervals(tmp_path):
 
 
 @pytest.mark.parametrize("methods", [("GE", "PM-ST"), ("RAPO",), ("GE", "RAPO")])
-def test_methods_may_be_missing(tmp_path, methods):
+def test_methods_may_be_missing(tmp_path, methods, write):
     section = study("mechanism").analyse(write(tmp_path, replace(TWO, methods=methods)))
     assert set(section.files["mechanism"]["method"]) == {*methods, "P0-twin"}
     assert any("odds ratio" in c.statement for c in section.claims) == ("RAPO" in methods)
 
 
-def test_undefined_numbers_stay_undefined(tmp_path):
+def test_undefined_numbers_stay_undefined(tmp_path, write):
     def change(name, seed, episodes, curves):
         for column in ("OddsRatio", "RAG", "GatingRate", "ASD"):
             episodes[column][0] = NAN
@@ -447,8 +443,8 @@ def test_section_shows_replay(monkeypatch, tmp_path):
     monkeypatch.setattr(motivation_analysis, "EPISODES", 16)
     preset = replace(SMOKE, nodes=250)  # on 50 V_sens is full, whoever is served
     assert study("motivation").plan(preset) == []
-    section = study("motivation").analyse(Store(tmp_path, preset))
+    section = study("motivation").analyse(Results(tmp_path, preset))
     assert [c.verdict for c in section.claims] == [HOLDS, HOLDS]
     assert len(section.files["motivation"]) == 6
-    again = study("motivation").analyse(Store(tmp_path, preset))
+    again = study("motivation").analyse(Results(tmp_path, preset))
     pd.testing.assert_frame_equal(section.files["motivation"], again.files["motivation"])

@@ -1,7 +1,5 @@
 """Numbers of the studies against values worked out by hand, and seeds that never meet."""
 
-from dataclasses import replace
-
 import numpy as np
 import pandas as pd
 
@@ -19,24 +17,14 @@ from rapo.paper.studies.table1.analysis import against_twin
 from rapo.rsd.frame import hops_from_seeds
 
 
-class TwoPieces:
-    """A store whose off@rep and twin have known episodes."""
-
-    preset = replace(PAPER, graph_seeds=(0,))
-
-    def frame(self, tasks):
-        twin = tasks[0].name == "P0-twin"
-        exposure, replay = (4.0, 5.0) if twin else (2.0, 8.0)
-        columns = {"graph_seed": [0], "episode": [0]}
-        for name in ("peak", "reach", "inside"):
-            columns[f"{name}_exposure"] = [exposure]
-            columns[f"{name}_replay"] = [replay]
-        return pd.DataFrame(columns)
-
-
 def test_off_at_replay_is_divided_by_the_exposure_of_its_p0_twin():
-    found = against_twin(TwoPieces()).iloc[0]
-    assert (found["RAG"], found["AUC_R"], found["SM_R"]) == (2.0, 2.0, 2.0)  # 8 / 4
+    episodes = pd.DataFrame({"method": ["P0-twin", "off@rep"], "graph_seed": 0, "episode": 0})
+    for name in ("peak", "reach", "inside"):
+        episodes[f"{name}_exposure"] = [4.0, 2.0]
+        episodes[f"{name}_replay"] = [5.0, 8.0]
+    ratios = against_twin(episodes).iloc[0]
+    assert (ratios["RAG"], ratios["AUC_R"], ratios["SM_R"]) == (2.0, 2.0, 2.0)  # 8 / 4
+    assert against_twin(episodes[:1]).empty
 
 
 def test_training_meets_no_episode_of_an_evaluation(monkeypatch):

@@ -42,8 +42,7 @@ def reproduce(
         typer.Argument(
             help="table1, learning, literal, table-a1, sizes, tradeoff, ablations, mechanism, "
             "motivation (several with commas), all of these; seeds; figures to draw again from "
-            "what is there, pack to keep its pieces in one file; or networks or consistency, "
-            "which stand alone."
+            "the results in the folder; or networks or consistency, which stand alone."
         ),
     ] = "all",
     preset: Annotated[
@@ -74,10 +73,13 @@ def reproduce(
     rapo reproduce all --preset smoke
     rapo reproduce table1,mechanism --preset quick
     """  # noqa: D301  # click keeps the lines after a backspace as they are
-    if reading is not None and what in ("networks", "consistency", "figures", "pack"):
+    apart = ("networks", "consistency")
+    if reading is not None and what in (*apart, "figures"):
         raise UserError(f"{what} does not take --reading, got {reading}")
+    if data is not None and what not in apart:
+        raise UserError(f"--data is for {' and '.join(apart)}, got {data} for {what}")
     folder = preset
-    if what in ("networks", "consistency"):
+    if what in apart:
         folder = what if preset == "paper" else f"{what}-{preset}"
     place = out or Path("results") / folder
     with stoppable(f"the same command goes on with what is in {place}"):

@@ -16,6 +16,8 @@ from rapo_core.version import VERSION
 NAME = "manifest.json"
 PACKAGES = ("numpy", "numba", "torch", "gymnasium", "pandas", "scipy")
 """Whose versions results may depend on."""
+EARLIER = ("0.1", "0.2")
+"""Versions whose results are not read: they wrote another format."""
 
 
 def versions() -> dict[str, str]:
@@ -31,16 +33,24 @@ def read_manifest(out: Path) -> dict[str, Any]:
     """The manifest of a folder.
 
     Raises:
-        UserError: the manifest is damaged.
+        UserError: the manifest is damaged, or the folder was made by an earlier version.
     """
     path = out / NAME
     try:
         content: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        made_with = str(content.get("versions", {}).get("rapo", VERSION))
+        if made_with.startswith(EARLIER):
+            raise UserError(
+                f"{out} holds results of version {made_with}, which this version does not read; "
+                f"make them anew: {content.get('command', 'the same command')} --out {out}-anew"
+            )
         if not isinstance(content["config"], dict):
-            raise UserError("config is not an object")
+            raise TypeError("config is not an object")
         if not isinstance(content.get("also_made_with", []), list):
-            raise UserError("also_made_with is not a list")
-    except (ValueError, KeyError, TypeError) as error:
+            raise TypeError("also_made_with is not a list")
+    except UserError:
+        raise
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise UserError(f"{path} is damaged ({error}); choose another --out") from error
     return content
 

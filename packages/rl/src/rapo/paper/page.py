@@ -11,14 +11,15 @@ from typing import Any
 import pandas as pd
 
 from rapo.html.page import render
-from rapo.paper.studies.section import Section, Store
+from rapo.paper.results import Results
+from rapo.paper.studies.section import Section
 from rapo.paper.studies.verdicts import DIFFERS, HOLDS, KINDS, Claim
 
 CLAIM_TITLES = {"name": "", "statement": "claim"}
 """Headings of the table of claims where they are not the names of the fields."""
 
 
-def write_page(sections: Sequence[Section], store: Store, out: Path) -> list[Path]:
+def write_page(sections: Sequence[Section], results: Results, out: Path) -> list[Path]:
     """Write `report.html` and `summary.md`, and the claims as `claims.csv`."""
     manifest = json.loads((out / "manifest.json").read_text(encoding="utf-8"))
     claims = sorted((c for section in sections for c in section.claims), key=_rank)
@@ -28,7 +29,7 @@ def write_page(sections: Sequence[Section], store: Store, out: Path) -> list[Pat
     context = {
         "title": f"RAPO: {heading[0].lower()}{heading[1:]}",
         "heading": heading,
-        "size": _size(manifest, store),
+        "size": _size(manifest, results),
         "counts": _counts(claims),
         "differing": _differing(claims),
         "sections": sections,
@@ -57,11 +58,11 @@ def _counts(claims: Sequence[Claim]) -> str:
     return "; ".join(parts)
 
 
-def _size(manifest: dict[str, Any], store: Store) -> str:
+def _size(manifest: dict[str, Any], results: Results) -> str:
     return (
         f"preset {manifest['preset']}: {len(manifest['graph_seeds'])} graphs x "
         f"{manifest['episodes']} episodes, {manifest['steps']:,} training steps; "
-        f"{store.seconds() / 3600:.1f} hours of one-thread tasks by the clock in what is shown"
+        f"{results.seconds() / 3600:.1f} hours of one-thread jobs by the clock in what is shown"
     )
 
 

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from rapo.agents.config import PPOConfig
 from rapo.agents.methods import METHODS
 from rapo.agents.run_config import RunConfig, graph_run
 from rapo.cascade.setting import Setting
-from rapo.paper.task import ADDED, without_additions
-from rapo.paper.tasks import Evaluate, Guard, Train
+from rapo.paper.jobs import Evaluation, Policy
 from rapo_core.checks import UserError
 from rapo_core.params import FieldParams
 
@@ -82,52 +81,41 @@ class Preset:
         }
         return graph_run(method, graph_seed=graph_seed, **whole)
 
-    def policy(self, method: str, graph_seed: int, **changes: Any) -> Train | Guard:
-        """The task that makes the policy which a method of the tables evaluates."""
-        if method == "Shield-UM":
-            ge, rapo = (Train(self.config(name, graph_seed, **changes)) for name in ("GE", "RAPO"))
-            return Guard(ge, rapo)
-        return Train(self.config(METHODS[method].policy_of or method, graph_seed, **changes))
+    def policy(self, method: str, graph_seed: int, **changes: Any) -> Policy:
+        """The policy that a method of the tables evaluates; Shield-UM has one of its own."""
+        row = METHODS[method]
+        own = row.policy_of is None or row.shield == "matched"
+        return Policy(self.config(method if own else str(row.policy_of), graph_seed, **changes))
 
-    def evaluation(self, method: str, graph_seed: int, **options: Any) -> Evaluate:
+    def evaluation(self, method: str, graph_seed: int, **options: Any) -> Evaluation:
         """A method of the tables on one graph of the main size."""
-        return Evaluate(self.policy(method, graph_seed), method, episodes=self.episodes, **options)
+        policy = self.policy(method, graph_seed)
+        return Evaluation(policy, method, episodes=self.episodes, **options)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, with everything that results depend on."""
         return {
             **asdict(self),
-            "setting": without_additions(self.setting.to_dict(), "setting"),
+            "setting": self.setting.to_dict(),
             "params": self.params.to_dict(),
         }
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Preset:
-        """The preset of a folder, from its manifest: that of an earlier version too.
-
-        What a study added since is as now; its pieces are not there. Regions used to be as large
-        at every size.
-        """
+        """The preset of a folder, from its manifest."""
         plain: dict[str, Any] = {
             name: tuple(map(_immutable, value)) if isinstance(value, list) else value
-            for name, value in {"seed_per_graph": False, "as_many": [], **values}.items()
-            if name in {f.name for f in fields(cls)}
+            for name, value in values.items()
+            if name != "params"
         }
-        added = {
-            name: value
-            for name, value in ADDED["setting"].items()
-            if name in {f.name for f in fields(Setting)}
+        parts = {
+            "ppo": PPOConfig(**values["ppo"]),
+            "setting": Setting.from_dict(values["setting"]),
         }
-        found = cls(
-            **plain
-            | {
-                "ppo": PPOConfig(**values["ppo"]),
-                "setting": Setting.from_dict({**added, **values["setting"]}),
-            }
-        )
-        if found.params != FieldParams.from_dict(values["params"]):
+        preset = cls(**plain | parts)
+        if preset.params != FieldParams.from_dict(values["params"]):
             raise UserError(f"its params {values['params']} are not those of its setting")
-        return found
+        return preset
 
 
 def _immutable(value: Any) -> Any:

@@ -9,10 +9,10 @@ import numpy as np
 import numpy.typing as npt
 from scipy.stats import qmc
 
+from rapo.jobs.run import as_they_end
 from rapo.paper.calibration.log import Log
 from rapo.paper.calibration.space import SPACE, STARTS, from_box, setting_of, to_box
 from rapo.paper.calibration.targets import score, shortfalls
-from rapo.paper.pool import as_they_end, pool
 from rapo.paper.screening import screen
 from rapo_core.checks import UserError
 
@@ -41,23 +41,22 @@ def screening(
     sobol = qmc.Sobol(len(SPACE), seed=0).random(points)
     boxes = [to_box(start) for start in STARTS] + list(sobol)
     done: list[dict[str, Any]] = []
-    with pool(jobs) as workers:
-        for number in range(rounds + 1):
-            if number > 0:
-                boxes = _children(done[:PARENTS], around, np.random.default_rng(number))
-            asked = {}
-            for i, box in enumerate(boxes):
-                point, key = from_box(box), f"{number}-{i}"
-                known = log.known.get(key)
-                if known is not None and known["point"] == point:
-                    done.append(known)
-                else:
-                    asked[key] = point
-            calls = {key: (screened, point, SCREEN_GRAPHS) for key, point in asked.items()}
-            for key, found in as_they_end(workers, calls):
-                done.append(log.add(key, point=asked[key], **found))
-            done.sort(key=lambda entry: (entry["score"], entry["key"]))
-            tell(f"round {number}: {len(done)} settings, best score {done[0]['score']:.2f}")
+    for number in range(rounds + 1):
+        if number > 0:
+            boxes = _children(done[:PARENTS], around, np.random.default_rng(number))
+        asked = {}
+        for i, box in enumerate(boxes):
+            point, key = from_box(box), f"{number}-{i}"
+            known = log.known.get(key)
+            if known is not None and known["point"] == point:
+                done.append(known)
+            else:
+                asked[key] = point
+        calls = {key: (screened, point, SCREEN_GRAPHS) for key, point in asked.items()}
+        for key, found in as_they_end(calls, jobs):
+            done.append(log.add(key, point=asked[key], **found))
+        done.sort(key=lambda entry: (entry["score"], entry["key"]))
+        tell(f"round {number}: {len(done)} settings, best score {done[0]['score']:.2f}")
     return done
 
 
@@ -106,9 +105,8 @@ def second_look(
         else:
             asked[entry["key"]] = entry["point"]
     calls = {key: (screened, point, WIDE_GRAPHS, OTHER_SIZES) for key, point in asked.items()}
-    with pool(jobs) as workers:
-        for key, found in as_they_end(workers, calls):
-            done.append(log.add(key, point=asked[key], **found))
+    for key, found in as_they_end(calls, jobs):
+        done.append(log.add(key, point=asked[key], **found))
     done.sort(key=lambda entry: (entry["score"], entry["key"]))
     tell(f"second look: best score {done[0]['score']:.2f} on {len(WIDE_GRAPHS)} graphs")
     return done

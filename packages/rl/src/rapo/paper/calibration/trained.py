@@ -18,11 +18,11 @@ from rapo.agents.resolve import open_episodes
 from rapo.agents.run_config import graph_run
 from rapo.agents.train import train
 from rapo.cascade.setting import ACTIONS, EXPOSURE, REPLAY, Setting
+from rapo.jobs.run import as_they_end
 from rapo.paper.calibration.log import Log
 from rapo.paper.calibration.targets import REQUIREMENTS, TARGETS, Target
 from rapo.paper.evaluation import evaluate_checkpoint
 from rapo.paper.paper import TABLE1
-from rapo.paper.pool import as_they_end, pool
 from rapo.policies import ConstantPolicy
 from rapo.rsd.runner import evaluate
 
@@ -54,11 +54,10 @@ def training(
         _key(setting, method, graph, seed, steps): (_trained, setting, method, graph, seed, steps)
         for setting, graph, seed, method in runs
     }
-    with pool(jobs) as workers:
-        waiting = {key: call for key, call in calls.items() if key not in log.known}
-        for key, found in as_they_end(workers, waiting):
-            log.add(key, **found)
-            tell(f"trained {len(log.known)} runs")
+    waiting = {key: call for key, call in calls.items() if key not in log.known}
+    for key, found in as_they_end(waiting, jobs):
+        log.add(key, **found)
+        tell(f"trained {len(log.known)} runs")
     return [judged(log, setting, steps) for setting in settings]
 
 

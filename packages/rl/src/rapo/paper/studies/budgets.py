@@ -2,30 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 import pandas as pd
-
-from rapo.paper.piece_reader import Piece
-
-
-def budgets(pieces: Sequence[Piece]) -> pd.DataFrame:
-    """A row per cost and graph: cost and budget in units of the reference, dual, whether met."""
-    rows = []
-    for piece in pieces:
-        training = piece.content.get("training") or {}
-        for cost, paid in (training.get("budgets") or {}).items():
-            rows.append(
-                {
-                    "method": piece.task.name,
-                    "graph_seed": piece.task.policy.config.graph_seed,
-                    "cost": cost,
-                    **{k: paid[k] for k in ("budget", "dual", "met")},
-                    "spent": paid["cost"],
-                }
-            )
-    return pd.DataFrame(rows)
 
 
 def printed_budgets(found: pd.DataFrame) -> pd.DataFrame:

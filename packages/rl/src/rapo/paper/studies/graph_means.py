@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from rapo.paper.jobs import Evaluation, Policy
 from rapo.paper.paper import METRICS
 from rapo.paper.presets import Preset
-from rapo.paper.studies.section import Store
-from rapo.paper.tasks import Evaluate, Train
+from rapo.paper.results import Results
 from rapo.rsd.bootstrap import Bootstrap, ratio_bootstrap
 from rapo.rsd.pooled import RESAMPLES
 from rapo.rsd.statistics import by_unit, mean_interval
@@ -31,10 +31,13 @@ FEW = 5
 
 
 def unit_means(
-    store: Store, tasks: Sequence[Evaluate], base: float, columns: Sequence[str] = METRICS
+    results: Results,
+    evaluations: Sequence[Evaluation],
+    base: float,
+    columns: Sequence[str] = METRICS,
 ) -> pd.DataFrame:
     """Graph means (graphs, columns); ReplayRet is the Replay return over `base`."""
-    frame = store.frame(tasks)
+    frame = results.episodes(evaluations)
     frame = frame.assign(ReplayRet=frame["ReplayReturn"] / base)
     return pd.DataFrame({name: by_unit(frame, name) for name in columns})
 
@@ -74,11 +77,11 @@ def mean_of(values: Any) -> float:
     return mean_interval(np.asarray(values, float)).mean
 
 
-def retrained(preset: Preset, **changes: Any) -> tuple[Evaluate, ...]:
+def retrained(preset: Preset, **changes: Any) -> tuple[Evaluation, ...]:
     """RAPO trained anew with changes of its config, for the steps that all retraining has."""
     return tuple(
-        Evaluate(
-            Train(preset.config("RAPO", seed, steps=preset.retrain_steps, **changes)),
+        Evaluation(
+            Policy(preset.config("RAPO", seed, steps=preset.retrain_steps, **changes)),
             "RAPO",
             episodes=preset.episodes,
             label="retrained",

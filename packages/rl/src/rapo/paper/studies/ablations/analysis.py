@@ -9,24 +9,25 @@ import numpy as np
 import pandas as pd
 
 from rapo.paper.paper import METRICS
+from rapo.paper.results import Results
 from rapo.paper.studies.ablations.claims import ablation_claims, reach_vs_free
 from rapo.paper.studies.ablations.figures import overview_figure, regions_figure
 from rapo.paper.studies.ablations.plan import Variant, free, variants
 from rapo.paper.studies.graph_means import FEW, TITLES, mean_of, unit_means, with_interval
-from rapo.paper.studies.section import Section, Store
+from rapo.paper.studies.section import Section
 from rapo.paper.studies.tradeoff.plan import Means
 from rapo.rsd.statistics import mean_interval
 
 COLUMNS = (*METRICS, "OddsRatio", "ScarMass", "reach_replay")
 
 
-def analyse(store: Store) -> Section:
+def analyse(results: Results) -> Section:
     """Four tables, two figures and the claims R4, R6 and of the discussion."""
-    preset = store.preset
-    base = store.base_return()
+    preset = results.preset
+    base = results.base_return()
     parts = variants(preset)
     rows = [v for part in parts.values() for v in part]
-    means = {v.tasks: unit_means(store, v.tasks, base, COLUMNS) for v in rows}
+    means = {v.tasks: unit_means(results, v.tasks, base, COLUMNS) for v in rows}
     for v in rows:
         if not v.unit:
             means[v.tasks]["ReplayRet"] = np.nan

@@ -6,11 +6,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from rapo.agents.methods import LOCAL_SHARE, SLOW_DECAY, TOP_K
+from rapo.paper.jobs import Evaluation
 from rapo.paper.presets import Preset
 from rapo.paper.studies.graph_means import retrained
 from rapo.paper.studies.table1.plan import twins
-from rapo.paper.studies.tradeoff.plan import unique
-from rapo.paper.tasks import Evaluate
 
 SPREADS = (0.5, 1.0)
 """Noise of a report, relative: too much or too little by this share."""
@@ -23,14 +22,14 @@ class Variant:
     part: str
     """`decay`, `scope`, `regions` or `harm`."""
     name: str
-    tasks: tuple[Evaluate, ...]
+    tasks: tuple[Evaluation, ...]
     value: float = float("nan")
     """Where it stands on the axis of its figure."""
     unit: bool = True
     """Whether GE's return on the main graphs is its unit."""
 
 
-def _each(preset: Preset, method: str, value: object, **options: Any) -> tuple[Evaluate, ...]:
+def _each(preset: Preset, method: str, value: object, **options: Any) -> tuple[Evaluation, ...]:
     """RAPO's trained policy on the graphs of the sweeps; without options the method as it is."""
     label = f"{method}-{value}" if options else ""
     return tuple(preset.evaluation(method, s, label=label, **options) for s in preset.sweep_seeds)
@@ -41,7 +40,7 @@ def full(preset: Preset) -> Variant:
     return Variant("scope", "full (RAPO)", _each(preset, "RAPO", ""), 1.0)
 
 
-def free(preset: Preset) -> tuple[Evaluate, ...]:
+def free(preset: Preset) -> tuple[Evaluation, ...]:
     """RAPO's policy under `P0`: what the reach in Replay is measured against."""
     return tuple(twins(preset, preset.sweep_seeds))
 
@@ -70,8 +69,8 @@ def scopes(preset: Preset) -> list[Variant]:
         found.append(Variant("scope", f"top-k, k = {k}", _each(preset, "top-k", k, **changed), k))
     for share in preset.local:
         changed = {} if share == LOCAL_SHARE else {"options": (("deformation", f"local:{share}"),)}
-        tasks = _each(preset, "local", share, **changed)
-        found.append(Variant("scope", f"local, {share:.0%} of the regions", tasks, share))
+        part = _each(preset, "local", share, **changed)
+        found.append(Variant("scope", f"local, {share:.0%} of the regions", part, share))
     return [*found, Variant("scope", "none (P0)", free(preset), 0.0)]
 
 
@@ -117,8 +116,8 @@ def variants(preset: Preset) -> dict[str, list[Variant]]:
     }
 
 
-def plan(preset: Preset) -> list[Evaluate]:
+def plan(preset: Preset) -> list[Evaluation]:
     """All variants, and GE's return on the main graphs, the unit of ReplayRet."""
-    tasks = [preset.evaluation("GE", s) for s in preset.graph_seeds]
-    tasks += [task for part in variants(preset).values() for v in part for task in v.tasks]
-    return unique([*tasks, *free(preset)])
+    wanted = [preset.evaluation("GE", s) for s in preset.graph_seeds]
+    wanted += [each for part in variants(preset).values() for v in part for each in v.tasks]
+    return list(dict.fromkeys([*wanted, *free(preset)]))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,16 +13,18 @@ from rich.console import Console
 from rich.table import Table
 
 from rapo.cascade.setting import READINGS, Setting
+from rapo.jobs.folder import claim_folder, note_versions
+from rapo.jobs.job import digest, unfinished
 from rapo.jobs.lock import locked
-from rapo.paper.pieces import need_pyarrow
-from rapo.paper.reproduce import run_goals, versions
-from rapo.paper.schedule import checked_slots
+from rapo.jobs.run import checked_slots, run_with_bar
+from rapo.jobs.tables import need_pyarrow
+from rapo.paper.jobs import jobs_of
+from rapo.paper.results import Results
 from rapo.paper.studies.consistency import frontier, readings, shifts
 from rapo.paper.studies.consistency.figure import plot_consistency
 from rapo.paper.studies.consistency.reasons import Reason, reasons, spread_curve
 from rapo.paper.studies.consistency.screened import Screened, read_logs
 from rapo.paper.studies.consistency.summary import PICTURE, rests_on, summary
-from rapo.paper.studies.section import Store
 from rapo_core.checks import UserError
 from rapo_core.params import FieldParams
 
@@ -95,10 +96,30 @@ def run_consistency(
         console.print(rests_on(screened), highlight=False)
     size = readings.SIZES[preset]
     again = shifts.plan(screened.frame, **SHIFTS[preset])
-    with locked(out):
-        run_goals([*again, *readings.plan(size, names)], out, engine, slots, console)
+    with locked(out, "rapo reproduce consistency"):
+        claim_folder(
+            out,
+            {
+                **size.to_dict(),
+                "readings": {name: Setting.named(name).to_dict() for name in names},
+                "shifts": SHIFTS[preset],
+                "screened": digest(screened.frame.to_dict("list")),
+            },
+            preset=preset,
+            steps=size.steps,
+            episodes=size.episodes,
+            graph_seeds=list(size.graph_seeds),
+            command=f"rapo reproduce consistency --preset {preset}",
+            logs=list(screened.logs),
+            settings=len(screened.frame),
+            counts=dict(screened.counts),
+        )
+        wanted = jobs_of([*again, *readings.plan(size, names)])
+        if unfinished(wanted, out):
+            note_versions(out)
+        run_with_bar(wanted, out, engine=engine, slots=slots, console=console)
         found = {
-            name: readings.measured(Store(out, readings.reading(size, name))) for name in names
+            name: readings.measured(Results(out, readings.reading(size, name))) for name in names
         }
         asked, counts = frontier.extremes(screened.frame), frontier.pairs(screened.frame)
         most = frontier.most_together(screened.frame)
@@ -113,17 +134,4 @@ def run_consistency(
         why = reasons()
         words = summary(size, screened, asked, counts, most, shifted, found, why)
         (out / "summary.md").write_text(words, "utf-8")
-        manifest = {
-            "preset": preset,
-            "steps": size.steps,
-            "episodes": size.episodes,
-            "graph_seeds": list(size.graph_seeds),
-            "command": f"rapo reproduce consistency --preset {preset}",
-            "logs": list(screened.logs),
-            "settings": len(screened.frame),
-            "counts": dict(screened.counts),
-            "versions": versions(),
-            "readings": {name: Setting.named(name).to_dict() for name in names},
-        }
-        (out / "manifest.json").write_text(json.dumps(manifest, indent=2) + "\n", "utf-8")
     return Found(screened, asked, counts, judged, why)

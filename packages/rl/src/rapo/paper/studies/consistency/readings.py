@@ -6,22 +6,20 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
 from rapo.agents.config import PPOConfig
 from rapo.cascade.setting import ACTIONS, AGGRESSIVE, EXPOSURE, READINGS, Setting
 from rapo.paper import presets
-from rapo.paper.piece_reader import Piece
+from rapo.paper.jobs import Evaluation, Policy
 from rapo.paper.presets import Preset
+from rapo.paper.results import Results
 from rapo.paper.studies.consistency.numbers import TRAINED
 from rapo.paper.studies.graph_means import PARTS, with_interval
 from rapo.paper.studies.learning.plan import DEFORMED
-from rapo.paper.studies.section import Store
 from rapo.paper.studies.table1.analysis import against_twin
 from rapo.paper.studies.table1.plan import twins
 from rapo.paper.studies.verdicts import verdict
-from rapo.paper.tasks import Constant, Evaluate
 from rapo.rsd.statistics import by_unit, correlation, mean_interval
 
 METHODS = ("GE", "PM-ST", "RAPO", "off@rep", "slow-decay")
@@ -57,32 +55,29 @@ def reading(size: Preset, name: str) -> Preset:
     return replace(size, setting=Setting.named(name))
 
 
-def tasks(preset: Preset) -> dict[str, list[Evaluate]]:
+def evaluations(preset: Preset) -> dict[str, list[Evaluation]]:
     """Evaluations on every graph by row; constants stand under RAPO's kernel."""
 
-    def constant(action: int, method: str, label: str) -> list[Evaluate]:
-        return [
-            Evaluate(Constant(preset.config("RAPO", s), action), method, episodes=preset.episodes,
-                     label=label)
-            for s in preset.graph_seeds
-        ]  # fmt: skip
+    def constant(action: int, method: str, label: str) -> list[Evaluation]:
+        policies = [Policy(preset.config("RAPO", s), ACTIONS[action]) for s in preset.graph_seeds]
+        return [Evaluation(p, method, episodes=preset.episodes, label=label) for p in policies]
 
     rows = {m: [preset.evaluation(m, s) for s in preset.graph_seeds] for m in METHODS}
     rows |= {DEFORMED[a]: constant(a, "RAPO", DEFORMED[a]) for a in range(len(ACTIONS))}
     return rows | {"P0-twin": twins(preset), FIXED: constant(AGGRESSIVE, "off@rep", FIXED)}
 
 
-def plan(size: Preset, names: Sequence[str] = READINGS) -> list[Evaluate]:
+def plan(size: Preset, names: Sequence[str] = READINGS) -> list[Evaluation]:
     """All that is run, graph by graph, so that a cut run has whole graphs."""
-    each = [tasks(reading(size, name)) for name in names]
+    each = [evaluations(reading(size, name)) for name in names]
     graphs = range(len(size.graph_seeds))
     return [row[graph] for graph in graphs for rows in each for row in rows.values()]
 
 
-def measured(store: Store) -> pd.DataFrame:
+def measured(results: Results) -> pd.DataFrame:
     """Every number of the paper under one reading, a row per graph."""
-    rows, base = tasks(store.preset), store.base_return()
-    frames = {name: store.frame(found) for name, found in rows.items()}
+    rows, base = evaluations(results.preset), results.base_return()
+    frames = {name: results.episodes(row) for name, row in rows.items()}
     ge, control, rapo, off, slow = (frames[name] for name in METHODS)
 
     def returns(frame: pd.DataFrame) -> pd.Series[float]:
@@ -92,7 +87,7 @@ def measured(store: Store) -> pd.DataFrame:
         before = by_unit(_outside(ge), name)
         return by_unit(_outside(rapo), name) / before.where(before > 0)
 
-    twin = against_twin(store)
+    twin = against_twin(pd.concat([off, frames["P0-twin"]]))
     best = pd.DataFrame({name: returns(frames[name]) for name in DEFORMED}).max(axis=1)
     columns: dict[str, Any] = {m: by_unit(rapo, m) for m in (*PARTS, "OddsRatio", "ASD")}
     columns |= {"ReplayRet": returns(rapo), "off_ReplayRet": returns(off)}
@@ -111,7 +106,8 @@ def measured(store: Store) -> pd.DataFrame:
         {seed: correlation(part["OddsRatio"], part["RAG"]).r
          for seed, part in rapo.groupby("graph_seed")}
     )  # fmt: skip
-    late = [_late(store.pieces(rows[name])) for name in ("RAPO", "GE")]
+    end = results.preset.setting.horizons[EXPOSURE]
+    late = [_late(results.curves(rows[name]), end) for name in ("RAPO", "GE")]
     columns["alive"] = late[0] / late[1].where(late[1] > 0)
     return pd.DataFrame(columns)[[*(n.name for n in TRAINED), *EXTRA]]
 
@@ -120,15 +116,10 @@ def _outside(frame: pd.DataFrame) -> pd.DataFrame:
     return frame.assign(outside_replay=frame["reach_replay"] - frame["inside_replay"])
 
 
-def _late(pieces: Sequence[Piece]) -> pd.Series[float]:
-    """Mean reach in Exposure's second half, by graph."""
-    out = {}
-    for piece in pieces:
-        config, curves = piece.task.policy.config, piece.curves
-        end = config.setting.horizons[EXPOSURE]
-        late = (curves["step"] >= end / 2) & (curves["step"] < end)
-        out[config.graph_seed] = float(np.mean(curves["reach"][late]))
-    return pd.Series(out)
+def _late(curves: pd.DataFrame, end: int) -> pd.Series[float]:
+    """Mean reach in the second half of an Exposure of `end` steps, by graph."""
+    late = (curves["step"] >= end / 2) & (curves["step"] < end)
+    return curves[late].groupby("graph_seed")["reach"].mean()
 
 
 def judged(found: dict[str, pd.DataFrame]) -> pd.DataFrame:

@@ -22,11 +22,11 @@ from rapo.cascade.engine import Cascade
 from rapo.cascade.greedy_policy import greedy
 from rapo.cascade.setting import AGGRESSIVE, CONSERVATIVE, EXPOSURE, REPLAY, Setting
 from rapo.graphs.generate import generate
-from rapo.paper.pieces import write_rows
+from rapo.jobs.job import Job, digest
+from rapo.jobs.tables import read_table, write_table
 from rapo.paper.screening import EVERY
 from rapo.paper.studies.consistency.frontier import met
 from rapo.paper.studies.consistency.numbers import OFF, ROW
-from rapo.paper.task import Alone, Tell, digest
 from rapo.rsd.metrics import auc_ratio, rag
 
 POLICIES = {"greedy": None, "aggressive": AGGRESSIVE, "conservative": CONSERVATIVE}
@@ -37,7 +37,7 @@ GRAPHS = (1000, 1001, 1002, 1003)
 
 
 @dataclass(frozen=True)
-class Shift(Alone):
+class Shift:
     """One setting under all policies."""
 
     name: str
@@ -49,19 +49,35 @@ class Shift(Alone):
 
     @property
     def key(self) -> str:
-        """Name of the piece."""
-        spec = [self.setting.to_dict(), self.graphs, self.episodes, self.nodes]
-        return f"shift-{digest(spec)}"
+        """Name of the job: all that its table depends on."""
+        return f"shift-{digest([self.setting.to_dict(), self.graphs, self.episodes, self.nodes])}"
 
-    def run(self, root: Path, tell: Tell) -> None:
-        """Run every policy on every graph; the piece is written at once or not at all."""
+    @property
+    def needs(self) -> tuple[Job, ...]:
+        """Nothing: a setting stands alone."""
+        return ()
+
+    @property
+    def seconds(self) -> float:
+        """Roughly how long one thread will take."""
+        return 2.0 * len(POLICIES) * len(self.graphs)
+
+    def table(self, root: Path) -> Path:
+        """Where the table is, a row per policy."""
+        return root / "jobs" / self.key / "shifts.parquet"
+
+    def done(self, root: Path) -> bool:
+        """Whether the table is there."""
+        return self.table(root).exists()
+
+    def run(self, root: Path) -> None:
+        """Run every policy on every graph and write the table."""
         rows = []
         for name, action in POLICIES.items():
             found = [self._one(graph, action) for graph in self.graphs]
             means = {metric: float(np.mean([f[metric] for f in found])) for metric in found[0]}
             rows.append({"policy": name, **means})
-            tell(len(rows) / len(POLICIES))
-        write_rows(self.piece(root), {"key": self.key, "rows": rows})
+        write_table(self.table(root), pd.DataFrame(rows))
 
     def _one(self, graph_seed: int, action: int | None) -> dict[str, float]:
         graph = generate(self.nodes, graph_seed, self.setting)
@@ -108,12 +124,10 @@ def plan(screened: pd.DataFrame, **size: Any) -> list[Shift]:
     ]
 
 
-def read(tasks: Sequence[Shift], root: Path) -> pd.DataFrame:
-    """A row per setting and policy; a damaged piece is named."""
-    return pd.DataFrame(
-        [
-            {"setting": task.name, **row}
-            for task in tasks
-            for row in task.read(root, len(POLICIES))["rows"]
-        ]
-    )
+def read(jobs: Sequence[Shift], root: Path) -> pd.DataFrame:
+    """A row per setting and policy."""
+    parts = [read_table(job.table(root)).assign(setting=job.name) for job in jobs]
+    if not parts:
+        return pd.DataFrame()
+    frame = pd.concat(parts, ignore_index=True)
+    return frame[["setting", *frame.columns.drop("setting")]]

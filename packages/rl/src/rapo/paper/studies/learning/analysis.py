@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import pandas as pd
 
-from rapo.paper.studies.budgets import budgets
+from rapo.paper.jobs import GREEDY
+from rapo.paper.results import Results
 from rapo.paper.studies.graph_means import interval_text, with_interval
 from rapo.paper.studies.learning.claims import learning_claims, percent
 from rapo.paper.studies.learning.figures import plane_figure
 from rapo.paper.studies.learning.mixtures import gains, place, unbound
-from rapo.paper.studies.learning.plan import BLIND, DEFORMED, GREEDY, RAPO, rows
-from rapo.paper.studies.section import Section, Store
+from rapo.paper.studies.learning.plan import BLIND, DEFORMED, RAPO, rows
+from rapo.paper.studies.section import Section
 from rapo.rsd.statistics import by_unit
 
 COLUMNS = ("ReplayRet", "trace", "RAG", "AUC_R", "SM_R")
@@ -23,13 +24,13 @@ _TITLES = {
 }
 
 
-def analyse(store: Store) -> Section:
+def analyse(results: Results) -> Section:
     """The table, RAPO's gains, its place against all mixtures of constants, and two claims."""
-    preset = store.preset
-    base = store.base_return()
-    units = {name: _units(store.frame(tasks), base) for name, tasks in rows(preset).items()}
+    preset = results.preset
+    base = results.base_return()
+    units = {name: _units(results.episodes(row), base) for name, row in rows(preset).items()}
     returns = pd.DataFrame({name: units[name]["ReplayRet"] for name in units})
-    paid = budgets(store.pieces(rows(preset)[RAPO]))
+    paid = results.budgets(rows(preset)[RAPO])
     free = unbound(paid, returns.index)
     gained = {
         (who, against): gains(returns, who, against)

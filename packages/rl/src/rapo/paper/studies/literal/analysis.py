@@ -5,20 +5,20 @@ from __future__ import annotations
 import pandas as pd
 
 from rapo.paper.paper import METRICS, TABLE1
-from rapo.paper.studies.budgets import budgets
+from rapo.paper.results import Results
 from rapo.paper.studies.graph_means import TITLES, unit_means, with_interval
 from rapo.paper.studies.literal.plan import METHODS, evaluations
-from rapo.paper.studies.section import Section, Store
+from rapo.paper.studies.section import Section
 
 
-def analyse(store: Store) -> Section:
+def analyse(results: Results) -> Section:
     """A table; no claims, as the numbers of the paper are judged once, in Table 1."""
-    preset, base = store.preset, store.base_return()
+    preset, base = results.preset, results.base_return()
     rows, flat = [], []
     for method in METHODS:
-        tasks = evaluations(preset, method)
-        found = unit_means(store, tasks, base)
-        paid = budgets(store.pieces(tasks))
+        wanted = evaluations(preset, method)
+        found = unit_means(results, wanted, base)
+        paid = results.budgets(wanted)
         row = {"method": method}
         for metric in METRICS:
             paper = f" ({TABLE1[method][metric][0]:.2f})" if method in TABLE1 else ""

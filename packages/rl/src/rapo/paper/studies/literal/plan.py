@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from rapo.paper.jobs import Evaluation, Policy
 from rapo.paper.presets import Preset
-from rapo.paper.tasks import Evaluate, Train
 
 METHODS = ("SS", "DR", "PM-ST", "RAPO")
 
 
-def evaluations(preset: Preset, method: str) -> list[Evaluate]:
+def evaluations(preset: Preset, method: str) -> list[Evaluation]:
     """A method trained without budgets on the graphs of this study."""
     changes = {
         "steps": preset.literal_steps,
@@ -18,8 +18,8 @@ def evaluations(preset: Preset, method: str) -> list[Evaluate]:
         "ppo": replace(preset.ppo, dual_start=0.0),
     }
     return [
-        Evaluate(
-            Train(preset.config(method, seed, **changes)),
+        Evaluation(
+            Policy(preset.config(method, seed, **changes)),
             method,
             episodes=preset.episodes,
             label=f"literal-{method}",
@@ -28,8 +28,8 @@ def evaluations(preset: Preset, method: str) -> list[Evaluate]:
     ]
 
 
-def plan(preset: Preset) -> list[Evaluate]:
+def plan(preset: Preset) -> list[Evaluation]:
     """All methods, graph by graph, and GE's return on the main graphs, the unit."""
     each = [evaluations(preset, method) for method in METHODS]
     unit = [preset.evaluation("GE", seed) for seed in preset.graph_seeds]
-    return unit + [task for tasks in zip(*each, strict=True) for task in tasks]
+    return unit + [one for row in zip(*each, strict=True) for one in row]

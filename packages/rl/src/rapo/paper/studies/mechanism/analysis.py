@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 from rapo.cascade.setting import EXPOSURE, PHASES, REPLAY
+from rapo.paper.results import Results
 from rapo.paper.studies.graph_means import with_interval
 from rapo.paper.studies.mechanism.claims import (
     activity_claims,
@@ -40,28 +41,25 @@ from rapo.paper.studies.mechanism.measures import (
     replay_over_exposure,
 )
 from rapo.paper.studies.mechanism.plan import repeated
-from rapo.paper.studies.section import Section, Store
+from rapo.paper.studies.section import Section
 from rapo.paper.studies.table1.plan import twins
 from rapo.paper.studies.verdicts import FULL
 
 
-def analyse(store: Store) -> Section:
+def analyse(results: Results) -> Section:
     """The paper's two mechanism figures, Corollary 1 by method, the stagnation defence."""
-    preset = store.preset
-    pieces = {
-        m: store.pieces([preset.evaluation(m, s) for s in preset.graph_seeds])
-        for m in preset.methods
-    } | {TWIN: store.pieces(twins(preset))}
-    frames = {
-        m: pd.concat([p.frame for p in found], ignore_index=True) for m, found in pieces.items()
-    }
-    often = store.frame(repeated(preset)) if RAPO in preset.methods else None
-    methods = by_method(pieces, frames)
-    acts = activity(pieces, frames)
+    preset, setting = results.preset, results.preset.setting
+    wanted = {m: [preset.evaluation(m, s) for s in preset.graph_seeds] for m in preset.methods}
+    wanted[TWIN] = twins(preset)
+    frames = {m: results.episodes(row) for m, row in wanted.items()}
+    curves = {m: results.curves(row) for m, row in wanted.items()}
+    often = results.episodes(repeated(preset)) if RAPO in preset.methods else None
+    methods = by_method(curves, frames, setting)
+    acts = activity(curves, frames, setting)
     files = {
         "mechanism": methods,
         "mechanism_activity": acts,
-        "mechanism_curves": curves_file(pieces),
+        "mechanism_curves": curves_file(curves),
     }
     tables = [
         ("Corollary 1: replay changes only where actions or kernel do. Replay over Exposure is a "
@@ -73,13 +71,13 @@ def analyse(store: Store) -> Section:
     figures = [
         ("odds_ratio", "Odds ratio of harmful entry over Replay, mean ± std over episodes and "
          "graphs; right, RAPO's episodes (dots) and what each stimulus gives on average (rings)",
-         odds_figure(pieces, frames, often)),
+         odds_figure(curves, frames, often, setting.horizons)),
         ("scar_mass", "Total scar mass, mean ± std: the scales differ",
-         scar_figure(pieces)),
+         scar_figure(curves, setting.horizons)),
         ("reach_inside_outside", "Nodes active inside and outside V_sens, mean over episodes and "
-         "graphs", reach_figure(pieces)),
+         "graphs", reach_figure(curves, setting.horizons)),
     ]  # fmt: skip
-    claims = method_claims(pieces, frames, methods)
+    claims = method_claims(curves, frames, methods, setting)
     text = [
         "From the evaluations of Table 1, and for the correlation from as many again as tell a "
         "stimulus' own replay from chance. OddsRatio, its correlation with RAG, "
@@ -90,7 +88,8 @@ def analyse(store: Store) -> Section:
     ]
     if often is not None:
         found = correlations(frames, often)
-        steps, depth = compounding(pieces[RAPO], pieces[TWIN]), depths(frames)
+        steps = compounding(curves[RAPO], curves[TWIN], setting.horizons)
+        depth = depths(frames)
         files |= {"mechanism_correlation": found, "mechanism_compounding": steps}
         tables.append(("OddsRatio and the replay ratios (Pearson)", printed_correlations(found)))
         figures.append(
@@ -100,7 +99,7 @@ def analyse(store: Store) -> Section:
         claims += [
             *correlation_claims(found),
             compounding_claim(depth),
-            *activity_claims(pieces, frames),
+            *activity_claims(curves, frames, setting),
         ]
         text += _rapo_text(frames, depth)
     return Section(

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import pandas as pd
 
-from rapo.cascade.setting import DECAY, EXPOSURE, REPLAY
+from rapo.cascade.setting import DECAY, EXPOSURE, REPLAY, Setting
 from rapo.paper.paper import ACTIVITY_KEPT, CONTAINMENT, ODDS_RATIO
-from rapo.paper.piece_reader import Piece
 from rapo.paper.studies.graph_means import mean_of, with_interval
 from rapo.paper.studies.mechanism.measures import (
     BASE,
@@ -20,9 +17,7 @@ from rapo.paper.studies.mechanism.measures import (
     SUSTAINED,
     TWIN,
     Frames,
-    Pieces,
     Rows,
-    horizons_of,
     in_phase,
     pooled,
     sustained,
@@ -46,12 +41,14 @@ BLIND = ("GE", "DR", "PM-RNN")
 """Methods that see x alone."""
 
 
-def method_claims(pieces: Pieces, frames: Frames, methods: pd.DataFrame) -> list[Claim]:
+def method_claims(
+    curves: Frames, frames: Frames, methods: pd.DataFrame, setting: Setting
+) -> list[Claim]:
     """Judge odds ratio, scars, containment, action shift and Corollary 1."""
     rows: Rows = {str(row["method"]): row for row in methods.to_dict("records")}
     claims = _odds_claims(frames, rows)
     if RAPO in frames:
-        claims += [_scar_claim(pieces[RAPO]), *_radius_claims(frames)]
+        claims += [_scar_claim(curves[RAPO], setting.horizons), *_radius_claims(frames)]
     return [*claims, *_shift_claims(rows), _corollary_claim(rows)]
 
 
@@ -88,8 +85,8 @@ def _odds_claims(frames: Frames, rows: Rows) -> list[Claim]:
     return claims
 
 
-def _scar_claim(rapo: Sequence[Piece]) -> Claim:
-    horizons, scars = horizons_of(rapo), pooled(rapo, "scar_mass")
+def _scar_claim(rapo: pd.DataFrame, horizons: tuple[int, ...]) -> Claim:
+    scars = pooled(rapo, "scar_mass")
     ends = [float(in_phase(scars, horizons, p)["mean"].iloc[-1]) for p in (EXPOSURE, DECAY, REPLAY)]
     return judge(
         "Scar persistence",
@@ -212,12 +209,11 @@ def compounding_claim(depth: pd.DataFrame) -> Claim:
     )
 
 
-def activity_claims(pieces: Pieces, frames: Frames) -> list[Claim]:
+def activity_claims(curves: Frames, frames: Frames, setting: Setting) -> list[Claim]:
     """Judge that RAPO does not stagnate: how much it injects and reaches beside the baseline."""
     if BASE not in frames:
         return []
-    rates = pieces[RAPO][0].task.policy.config.setting.rates
-    rapo, base = (with_activity(frames[m], rates) for m in (RAPO, BASE))
+    rapo, base = (with_activity(frames[m], setting.rates) for m in (RAPO, BASE))
 
     def kept(name: str) -> pd.Series[float]:
         """Share of the baseline's that RAPO keeps, by graph."""
@@ -263,7 +259,8 @@ def activity_claims(pieces: Pieces, frames: Frames) -> list[Claim]:
                     reason + (": more than the paper's" if share.mean() > high else ""),
                 )
             )
-    inside, outside, going = kept("inside_replay"), kept("outside_replay"), sustained(pieces[RAPO])
+    inside, outside = kept("inside_replay"), kept("outside_replay")
+    going = sustained(curves[RAPO], setting.horizons)
     level = "higher" if mean_of(outside) > high else "lower"
     return [
         *claims,

@@ -16,8 +16,6 @@ from rapo.paper.studies.mechanism.measures import (
     RAPO,
     TWIN,
     Frames,
-    Pieces,
-    horizons_of,
     in_phase,
     pooled,
 )
@@ -30,7 +28,9 @@ def _band(ax: Any, curve: pd.DataFrame, colour: str, label: str, style: Any = "-
     ax.fill_between(x, low.clip(lower=0), high, color=colour, alpha=0.15, lw=0)
 
 
-def odds_figure(pieces: Pieces, frames: Frames, often: pd.DataFrame | None) -> Any:
+def odds_figure(
+    curves: Frames, frames: Frames, often: pd.DataFrame | None, horizons: tuple[int, ...]
+) -> Any:
     """Odds ratio over Replay, and against RAG within RAPO."""
     from rapo.html.figures import COLOURS, new_figure, tidy
 
@@ -38,15 +38,14 @@ def odds_figure(pieces: Pieces, frames: Frames, often: pd.DataFrame | None) -> A
         1, 2, width=11.0, height=4.0, gridspec_kw={"width_ratios": (1.5, 1)}
     )
     styles = {CONTROL: (0, (5, 2)), "off@rep": (0, (1, 1.5))}  # both lie on 1: let both be seen
-    for method in (m for m in (RAPO, CONTROL, "off@rep") if m in pieces):
-        found = pieces[method]
-        curve = in_phase(pooled(found, "odds_ratio"), horizons_of(found), REPLAY)
+    for method in (m for m in (RAPO, CONTROL, "off@rep") if m in curves):
+        curve = in_phase(pooled(curves[method], "odds_ratio"), horizons, REPLAY)
         _band(left, curve, COLOURS[method], method, styles.get(method, "-"))
     left.axhline(ODDS_RATIO, color="#6B7280", lw=1, ls=(0, (4, 3)), zorder=1)
     left.text(1.0, ODDS_RATIO, " the paper's\n RAPO mean", transform=left.get_yaxis_transform(),
               va="center", fontsize=8.5, color="#555B66")  # fmt: skip
     left.set(ylim=(0, 1.08), xlabel="step of Replay", ylabel="odds ratio of harmful entry",
-             xlim=(0, horizons_of(pieces[TWIN])[REPLAY]))  # fmt: skip
+             xlim=(0, horizons[REPLAY]))  # fmt: skip
     left.set_title("Harmful entry is contracted throughout Replay", fontsize=11.5)
     left.legend(frameon=False, fontsize=9, loc="center right", bbox_to_anchor=(1, 0.72))
     if often is not None:
@@ -63,19 +62,18 @@ def odds_figure(pieces: Pieces, frames: Frames, often: pd.DataFrame | None) -> A
     return figure
 
 
-def scar_figure(pieces: Pieces) -> Any:
+def scar_figure(curves: Frames, horizons: tuple[int, ...]) -> Any:
     """Scar mass across the phases."""
     from rapo.html.figures import COLOURS, mark_phases, new_figure, tidy
 
-    shown = [m for m in (RAPO, CONTROL) if m in pieces]
+    shown = [m for m in (RAPO, CONTROL) if m in curves]
     figure, axes = new_figure(1, max(len(shown), 1), width=11.0, height=3.8, squeeze=False)
-    horizons = horizons_of(pieces[TWIN])
     titles = {
         RAPO: "RAPO: scars form in Exposure and persist",
         CONTROL: "PM-ST: under P0 harm goes on, and so do scars",
     }
     for ax, method in zip(axes[0], shown, strict=False):
-        _band(ax, pooled(pieces[method], "scar_mass"), COLOURS[method], method)
+        _band(ax, pooled(curves[method], "scar_mass"), COLOURS[method], method)
         tidy(ax)
         mark_phases(ax, horizons)
         ax.set(xlim=(0, sum(horizons)), xlabel="step", ylabel="total scar mass")
@@ -84,15 +82,13 @@ def scar_figure(pieces: Pieces) -> Any:
     return figure
 
 
-def reach_figure(pieces: Pieces) -> Any:
+def reach_figure(curves: Frames, horizons: tuple[int, ...]) -> Any:
     """Activity inside and outside V_sens."""
     from rapo.html.figures import COLOURS, mark_phases, new_figure, tidy
 
     figure, axes = new_figure(1, 2, width=11.0, height=4.0)
-    horizons = horizons_of(pieces[TWIN])
-    for method in (m for m in (BASE, CONTROL, TWIN, RAPO) if m in pieces):
-        found = pieces[method]
-        reach, inside = (pooled(found, name) for name in ("reach", "sensitive_mass"))
+    for method in (m for m in (BASE, CONTROL, TWIN, RAPO) if m in curves):
+        reach, inside = (pooled(curves[method], name) for name in ("reach", "sensitive_mass"))
         colour = COLOURS.get(method, COLOURS["off@rep"])
         label = "RAPO's policy under P0" if method == TWIN else method
         style = (0, (3, 1.5)) if method == TWIN else "-"

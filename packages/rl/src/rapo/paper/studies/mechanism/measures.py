@@ -1,4 +1,4 @@
-"""What the evaluations of Table 1 say about mechanism: pure functions of pieces and frames."""
+"""What the evaluations of Table 1 say about mechanism: pure functions of frames."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from rapo.cascade.setting import EXPOSURE, PHASES, REPLAY
-from rapo.paper.piece_reader import Piece
+from rapo.cascade.setting import EXPOSURE, PHASES, REPLAY, Setting
 from rapo.paper.studies.verdicts import FULL
 from rapo.rsd.statistics import by_unit, mean_interval
 
@@ -24,40 +23,36 @@ CONTRACTED = 0.95
 SUSTAINED = 0.8
 """Share of its early activity that a cascade outside V_sens has to keep late in Replay."""
 Float = npt.NDArray[np.float64]
-Pieces = Mapping[str, Sequence[Piece]]
 Frames = Mapping[str, pd.DataFrame]
+"""Episodes or curves by method."""
 Rows = Mapping[str, Mapping[Any, Any]]
 
 
-def pooled(pieces: Sequence[Piece], trace: str) -> pd.DataFrame:
-    """A trace over graphs: a row per bin with step, end, mean over graphs and std.
+def pooled(curves: pd.DataFrame, trace: str) -> pd.DataFrame:
+    """The curve of one method over graphs: a row per bin with step, end, mean over graphs and std.
 
     The std is that of all episodes of all graphs: within graphs and between them. A bin that is
     undefined on a graph leaves that graph out.
     """
-    means = np.stack([p.curves[trace] for p in pieces])
-    stds = np.nan_to_num(np.stack([p.curves[f"{trace}_std"] for p in pieces]))
+    first = curves[curves["graph_seed"] == curves["graph_seed"].iloc[0]]
+    shape = (-1, len(first))  # every graph has the same bins
+    means = curves[trace].to_numpy(float).reshape(shape)
+    stds = np.nan_to_num(curves[f"{trace}_std"].to_numpy(float).reshape(shape))
     known = np.isfinite(means)
-    episodes, graphs = pieces[0].task.episodes, known.sum(axis=0)
+    episodes, graphs = int(first["episodes"].iloc[0]), known.sum(axis=0)
     mean = np.where(graphs > 0, np.nansum(means, axis=0) / np.maximum(graphs, 1), np.nan)
     squares = (episodes - 1) * np.where(known, stds**2, 0) + episodes * np.where(
         known, (means - mean) ** 2, 0
     )
     std = np.sqrt(squares.sum(axis=0) / np.maximum(episodes * graphs - 1, 1))
-    curves = pieces[0].curves
     return pd.DataFrame(
         {
-            "step": curves["step"],
-            "end": curves["end"],
+            "step": first["step"].to_numpy(),
+            "end": first["end"].to_numpy(),
             "mean": mean,
             "std": np.where(graphs > 0, std, np.nan),
         }
     )
-
-
-def horizons_of(pieces: Sequence[Piece]) -> tuple[int, int, int]:
-    """Steps of exposure, decay and replay."""
-    return pieces[0].task.policy.config.setting.horizons
 
 
 def in_phase(curve: pd.DataFrame, horizons: tuple[int, ...], phase: int) -> pd.DataFrame:
@@ -111,12 +106,12 @@ def changed_between(shift: float, odds_exposure: float, odds_replay: float) -> s
     return " and ".join(ways) or "neither"
 
 
-def by_method(pieces: Pieces, frames: Frames) -> pd.DataFrame:
+def by_method(curves: Frames, frames: Frames, setting: Setting) -> pd.DataFrame:
     """A row per method: odds ratio, ASD and R_c over graphs, and Corollary 1's verdict."""
     rows = []
     for method, frame in frames.items():
-        odds = pooled(pieces[method], "odds_ratio")
-        early = in_phase(odds, horizons_of(pieces[method]), EXPOSURE)["mean"]
+        odds = pooled(curves[method], "odds_ratio")
+        early = in_phase(odds, setting.horizons, EXPOSURE)["mean"]
         peak, inside = (replay_over_exposure(frame, name) for name in ("peak", "inside"))
         row: dict[str, Any] = {"method": method, "OddsRatio_exposure": float(early.mean())}
         for metric in ("OddsRatio", "ASD", "R_c"):
@@ -132,11 +127,10 @@ def by_method(pieces: Pieces, frames: Frames) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def activity(pieces: Pieces, frames: Frames) -> pd.DataFrame:
+def activity(curves: Frames, frames: Frames, setting: Setting) -> pd.DataFrame:
     """A row per method: means over graphs of what goes on inside and outside V_sens a step."""
     rows = []
     for method, frame in frames.items():
-        setting = pieces[method][0].task.policy.config.setting
         row: dict[str, Any] = {"method": method}
         for phase in (EXPOSURE, REPLAY):
             name = PHASES[phase]
@@ -146,7 +140,7 @@ def activity(pieces: Pieces, frames: Frames) -> pd.DataFrame:
         row["breadth_replay"] = (
             float(by_unit(frame, "breadth_replay").mean()) if "breadth_replay" in frame else np.nan
         )
-        row["outside_late_over_early"] = sustained(pieces[method])
+        row["outside_late_over_early"] = sustained(curves[method], setting.horizons)
         rows.append(row)
     return pd.DataFrame(rows)
 
@@ -161,14 +155,13 @@ def with_activity(frame: pd.DataFrame, rates: Sequence[float]) -> pd.DataFrame:
     return frame.assign(**extra)
 
 
-def sustained(pieces: Sequence[Piece]) -> float:
+def sustained(curves: pd.DataFrame, horizons: tuple[int, ...]) -> float:
     """Activity outside V_sens in Replay's second half over that in its first, after its start.
 
     The first tenth is left out: there every cascade still grows.
     """
-    horizons = horizons_of(pieces)
     reach, inside = (
-        in_phase(pooled(pieces, name), horizons, REPLAY) for name in ("reach", "sensitive_mass")
+        in_phase(pooled(curves, name), horizons, REPLAY) for name in ("reach", "sensitive_mass")
     )
     outside = (reach["mean"] - inside["mean"]).to_numpy()
     half, start = horizons[REPLAY] / 2, horizons[REPLAY] / 10
@@ -177,16 +170,15 @@ def sustained(pieces: Sequence[Piece]) -> float:
     return _mean(outside[step >= half]) / early if early > 0 else np.nan
 
 
-def compounding(rapo: Sequence[Piece], twin: Sequence[Piece]) -> pd.DataFrame:
+def compounding(rapo: pd.DataFrame, twin: pd.DataFrame, horizons: tuple[int, ...]) -> pd.DataFrame:
     """Replay bin by bin: sensitive mass of RAPO over its twin's, and the one-step contraction.
 
     `power` is `psi^t` for the mean odds ratio psi, averaged over the bin's steps: what would be
     left of a cascade that is not fed anew. The set after step t has passed the gate t + 1 times.
     """
-    horizons = horizons_of(rapo)
     mass, free, odds = (
-        in_phase(pooled(pieces, name), horizons, REPLAY)
-        for pieces, name in (
+        in_phase(pooled(curves, name), horizons, REPLAY)
+        for curves, name in (
             (rapo, "sensitive_mass"),
             (twin, "sensitive_mass"),
             (rapo, "odds_ratio"),
@@ -226,10 +218,10 @@ def _mean(values: Float) -> float:
     return float(kept.mean()) if kept.size else np.nan
 
 
-def curves_file(pieces: Pieces) -> pd.DataFrame:
+def curves_file(curves: Frames) -> pd.DataFrame:
     """Pooled curves of all methods below each other."""
     parts = []
-    for method, found in pieces.items():
+    for method, found in curves.items():
         for trace in ("reach", "sensitive_mass", "odds_ratio", "scar_mass"):
             curve = pooled(found, trace)
             curve.insert(0, "trace", trace)

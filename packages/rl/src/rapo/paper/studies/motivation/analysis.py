@@ -9,17 +9,18 @@ import pandas as pd
 
 from rapo.agents.run_config import open_graph
 from rapo.cascade.setting import AGGRESSIVE, DECAY, EXPOSURE, REPLAY
+from rapo.paper.results import Results
 from rapo.paper.studies.motivation.figures import course_figure, curves
 from rapo.paper.studies.motivation.plan import CARRIED, EPISODES, FREE, KERNELS, RESET, Runs
-from rapo.paper.studies.section import Section, Store
+from rapo.paper.studies.section import Section
 from rapo.paper.studies.verdicts import CALIBRATED, CONSTRUCTED, Claim, full_replay, judge, side
 from rapo.paper.throttle import UNTHROTTLED, run_throttled
 from rapo.platforms.cascade.baseline import Throttle
 
 
-def analyse(store: Store) -> Section:
+def analyse(results: Results) -> Section:
     """The picture of replay, its numbers and two claims."""
-    preset = store.preset
+    preset = results.preset
     config = preset.config("GE", preset.graph_seeds[0])
     controller = Throttle()
     runs: Runs = {}

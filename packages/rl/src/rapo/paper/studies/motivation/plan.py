@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from rapo.paper.jobs import Evaluation
 from rapo.paper.presets import Preset
-from rapo.paper.tasks import Evaluate
 from rapo.paper.throttle import ThrottledRun
 
 EPISODES = 64
@@ -12,6 +12,6 @@ FREE, RESET, CARRIED = "no penalty", "penalty, reset", "penalty, carried on"
 KERNELS = {"off": "P0", "full": "deformed"}
 
 
-def plan(preset: Preset) -> list[Evaluate]:
+def plan(preset: Preset) -> list[Evaluation]:
     """Nothing is trained: the controller is scripted and runs within seconds."""
     return []

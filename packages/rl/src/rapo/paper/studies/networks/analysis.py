@@ -1,14 +1,9 @@
-"""Tables of the networks study, from its pieces."""
+"""Tables of the networks study, as they are printed."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
-
 import pandas as pd
 
-POOLED = ("RAG", "AUC_R", "SM_R", "SM_vs_P0", "Reach_vs_P0", "ReturnKept")
-MEANS = ("OddsRatio", "EventOdds", "OddsSame", "OddsOther", "Selectivity", "RAG", "SM_R")
 BARS = {
     "OddsRatio": ("<=", 0.5),
     "SM_R": ("<=", 0.6),
@@ -19,59 +14,6 @@ BARS = {
 """What a fitted RAPO should come to with the constant aggressive action; selectivity from
 `SELECTIVE_FROM` nodes on, where stimuli are far enough apart."""
 SELECTIVE_FROM = 500
-
-
-def results(contents: Sequence[dict[str, Any]]) -> pd.DataFrame:
-    """A row per network, V_sens, policy and kernel: pooled ratios, their intervals, means."""
-    rows = []
-    for content in contents:
-        for row in content["rows"]:
-            flat = {name: content[name] for name in ("network", "sensitive", "nodes", "v_sens")}
-            flat |= {"policy": row["policy"], "kernel": row["kernel"]}
-            for name in POOLED:
-                found = row["pooled"][name]
-                flat |= {
-                    name: found["ratio"],
-                    f"{name}_low": found["low"],
-                    f"{name}_high": found["high"],
-                }
-            flat |= {(f"mean_{n}" if n in POOLED else n): row["means"][n] for n in MEANS}
-            rows.append(flat | {"heavy_tailed": row["heavy_tailed"]})
-    return pd.DataFrame(rows)
-
-
-def networks(contents: Sequence[dict[str, Any]]) -> pd.DataFrame:
-    """A row per network: its size, what the fit found, and what loading and fitting took."""
-    rows = []
-    for content in contents:
-        fit = content["fit"]
-        plain = next(r for r in content["rows"] if r["kernel"] == "full, not fitted")
-        rows.append(
-            {
-                **{
-                    name: content[name]
-                    for name in (
-                        "network",
-                        "sensitive",
-                        "nodes",
-                        "edges",
-                        "v_sens",
-                        "components",
-                        "capped_edges",
-                    )
-                },
-                "regions": fit["count"],
-                "spec": fit["spec"],
-                "tau": fit["params"]["tau"],
-                "fit_odds": fit["odds"],
-                "share": fit["share"],
-                "reached": fit["reached"],
-                "share_not_fitted": plain["point"]["share"],
-                "load_seconds": content["load_seconds"],
-                "fit_seconds": content["fit_seconds"],
-            }
-        )
-    return pd.DataFrame(rows)
 
 
 def verdicts(table: pd.DataFrame) -> pd.DataFrame:

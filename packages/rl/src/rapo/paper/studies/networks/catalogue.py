@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -46,6 +47,14 @@ class Network:
     def missing(self, data: Path) -> bool:
         """Whether its file is not there."""
         return self.folder is not None and not (data / self.folder / "edges.csv.gz").exists()
+
+    def contents(self, data: Path) -> list[str]:
+        """What the files of the network hold, as digests: another folder is another network."""
+        if self.folder is None:
+            return []
+        names = ("edges.csv.gz", self.labels)
+        paths = [data / self.folder / name for name in names if name is not None]
+        return [hashlib.sha256(path.read_bytes()).hexdigest() for path in paths]
 
     def load(self, data: Path) -> Graph:
         """The graph, with V_sens a ball or a label and all else at its default."""

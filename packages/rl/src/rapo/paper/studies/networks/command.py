@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+from dataclasses import asdict
 from pathlib import Path
 
 import pandas as pd
@@ -11,10 +11,11 @@ from rich.console import Console
 from rich.table import Column, Table
 
 from rapo.html.page import markdown
+from rapo.jobs.folder import claim_folder, note_versions
+from rapo.jobs.job import unfinished
 from rapo.jobs.lock import locked
-from rapo.paper.pieces import need_pyarrow
-from rapo.paper.reproduce import run_goals, versions
-from rapo.paper.schedule import checked_slots
+from rapo.jobs.run import checked_slots, run_with_bar
+from rapo.jobs.tables import need_pyarrow
 from rapo.paper.studies.networks import analysis
 from rapo.paper.studies.networks.catalogue import NETWORKS
 from rapo.paper.studies.networks.figure import label, plot_networks
@@ -89,25 +90,32 @@ def run_networks(
         names = ", ".join(dict.fromkeys(network.name for network in absent))
         console.print(f"left out, not found in {data}: {names} (see --data)", highlight=False)
     measures = [Measure(network, size, data) for network in chosen if network not in absent]
-    with locked(out):
-        run_goals(measures, out, engine, slots, console)
-        contents = [measure.read(out) for measure in measures]
-        table = analysis.results(contents)
-        described = analysis.networks(contents)
+    files = {m.network.key: m.network.contents(data) for m in measures}
+    with locked(out, "rapo reproduce networks"):
+        claim_folder(
+            out,
+            {
+                "preset": preset,
+                **asdict(size),
+                "data": files,
+            },
+            preset=preset,
+            steps=size.steps,
+            episodes=size.episodes,
+            command=f"rapo reproduce networks --preset {preset}",
+            left_out=[network.key for network in absent],
+        )
+        if unfinished(measures, out):
+            note_versions(out)
+        run_with_bar(measures, out, engine=engine, slots=slots, console=console)
+        table, described = (
+            pd.concat([measure.read(out, name) for measure in measures], ignore_index=True)
+            for name in ("results", "networks")
+        )
         verdicts = analysis.verdicts(table)
         table.to_csv(out / "results.csv", index=False, float_format="%.6g")
         described.to_csv(out / "networks.csv", index=False, float_format="%.6g")
         (out / "summary.md").write_text(_summary(preset, table, described, verdicts), "utf-8")
-        manifest = {
-            "preset": preset,
-            "steps": size.steps,
-            "episodes": size.episodes,
-            "command": f"rapo reproduce networks --preset {preset}",
-            "left_out": [network.key for network in absent],
-            "versions": versions(),
-            "graphs": {c["key"]: c["graph_hash"] for c in contents},
-        }
-        (out / "manifest.json").write_text(json.dumps(manifest, indent=2) + "\n", "utf-8")
         figure, _ = plot_networks(table)
         figure.savefig(out / "networks.png", dpi=130)
     return verdicts

@@ -6,8 +6,10 @@ import warnings
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from time import perf_counter, process_time
+from time import process_time
 from typing import Any
+
+import pandas as pd
 
 from rapo.agents.config import PPOConfig
 from rapo.agents.methods import METHODS
@@ -19,14 +21,19 @@ from rapo.cascade.graph import Graph
 from rapo.cascade.setting import AGGRESSIVE, Setting
 from rapo.envs.vector import GraphDiffusionVectorEnv
 from rapo.graphs.fit import fit
-from rapo.paper.pieces import write_rows
+from rapo.jobs.job import Job, digest
+from rapo.jobs.lock import locked
+from rapo.jobs.tables import read_table, write_table
+from rapo.paper.jobs import STEPS_A_SECOND
 from rapo.paper.studies.networks.catalogue import NETWORKS, Network
-from rapo.paper.task import Alone, Tell, digest
 from rapo.policies import ConstantPolicy
 from rapo.rsd.result import RSDResult
 from rapo.rsd.runner import evaluate
-from rapo_core.version import VERSION
 
+POOLED = ("RAG", "AUC_R", "SM_R", "SM_vs_P0", "Reach_vs_P0", "ReturnKept")
+MEANS = ("OddsRatio", "EventOdds", "OddsSame", "OddsOther", "Selectivity", "RAG", "SM_R")
+TABLES = ("networks", "results")
+"""Frames of a job; the last one says that the job is done."""
 KERNELS: dict[str, dict[str, Any]] = {
     "off": {"deformation": "off"},
     "full": {},
@@ -55,7 +62,7 @@ SIZES = {
 
 
 @dataclass(frozen=True)
-class Measure(Alone):
+class Measure:
     """Everything about one network."""
 
     network: Network
@@ -64,50 +71,69 @@ class Measure(Alone):
 
     @property
     def key(self) -> str:
-        """Name of the piece."""
+        """Name of the job: the network, its files, and all that is done with them."""
         size, setting = self.size, Setting.default().to_dict()
-        spec = [self.network.key, size.steps, size.episodes, asdict(size.ppo), setting]
-        return f"{self.network.key}-{digest(spec)}"
+        values = [size.steps, size.episodes, asdict(size.ppo), setting]
+        return f"{self.network.key}-{digest([self.network.contents(self.data), *values])}"
 
-    def run(self, root: Path, tell: Tell) -> None:
-        """Load, fit, train and measure; the piece is written at once or not at all."""
+    @property
+    def needs(self) -> tuple[Job, ...]:
+        """Nothing: a network stands alone."""
+        return ()
+
+    @property
+    def seconds(self) -> float:
+        """Roughly how long one thread will take; large graphs take longer."""
+        return self.size.steps / STEPS_A_SECOND["mlp"]
+
+    def done(self, root: Path) -> bool:
+        """Whether both tables of the network are there."""
+        return all((root / "jobs" / self.key / f"{name}.parquet").exists() for name in TABLES)
+
+    def read(self, root: Path, name: str) -> pd.DataFrame:
+        """One of the tables, `results` or `networks`."""
+        return read_table(root / "jobs" / self.key / f"{name}.parquet")
+
+    def run(self, root: Path) -> None:
+        """Load, fit, train and measure, and write both tables."""
+        with locked(root / "jobs" / self.key, f"the job {self.key}"):
+            self._run(root / "jobs" / self.key)
+
+    def _run(self, work: Path) -> None:
         start = process_time()
         graph = self.network.load(self.data)
         loading = process_time() - start
         start = process_time()
         fit(graph)
         fitting = process_time() - start
-        work = root / "work" / self.key
         saved = work / f"graph-{graph.hash}.npz"
         if not saved.exists():
-            work.mkdir(parents=True, exist_ok=True)
             graph.save(saved)
-        start = perf_counter()
         config = graph_run(
             "RAPO", graph=str(saved), steps=self.size.steps, ppo=self.size.ppo, fit=True
         )
-        total = config.updates * config.ppo.rollout
-        train(config, work / "RAPO", resume=True, report=lambda s, _: tell(0.9 * s / total))
+        train(config, work / "RAPO", resume=True)
         trained, config = load_agent(work / "RAPO" / "checkpoint.pt")
-        training = perf_counter() - start
         policies = {"aggressive": ConstantPolicy(AGGRESSIVE), "RAPO": trained}
-        rows = [
-            row
-            for name in policies
-            for row in self._rows(open_episodes(config), name, policies[name])
-        ]
-        rows += self._unfitted(graph)
-        content = {
-            "key": self.key, "version": VERSION, "network": self.network.name,
-            "sensitive": self.network.sensitive, "graph_hash": graph.hash, "nodes": graph.n,
-            "edges": graph.edges, "v_sens": int(graph.sensitive.sum()),
-            "components": graph.meta.get("components", 1),
-            "capped_edges": graph.meta.get("capped_edges", 0),
-            "load_seconds": round(loading, 2), "fit_seconds": round(fitting, 2),
-            "train_seconds": round(training, 1), "fit": _without_regions(fit(graph).to_dict()),
-            "rows": rows,
+        run = open_episodes(config)
+        rows = [row for name in policies for row in self._rows(run, name, policies[name])]
+        unfitted, share = self._unfitted(graph)
+        rows.append(unfitted)
+        place = {
+            "network": self.network.name, "sensitive": self.network.sensitive, "nodes": graph.n,
+            "v_sens": int(graph.sensitive.sum()),
         }  # fmt: skip
-        write_rows(self.piece(root), content)
+        found = fit(graph)
+        described = {
+            **place, "edges": graph.edges, "components": graph.meta.get("components", 1),
+            "capped_edges": graph.meta.get("capped_edges", 0), "regions": found.count,
+            "spec": found.spec, "tau": found.params.tau, "fit_odds": found.odds,
+            "share": found.share, "reached": found.reached, "share_not_fitted": share,
+            "load_seconds": round(loading, 2), "fit_seconds": round(fitting, 2),
+            "graph_hash": graph.hash,
+        }  # fmt: skip
+        write_table(work / "networks.parquet", pd.DataFrame([described]))
+        write_table(work / "results.parquet", pd.DataFrame([{**place, **row} for row in rows]))
 
     def _rows(self, run: EpisodeRun, name: str, policy: Any) -> Iterator[dict[str, Any]]:
         for kernel, options in KERNELS.items():
@@ -117,42 +143,25 @@ class Measure(Alone):
             )
             yield {"policy": name, "kernel": kernel, **measured(result)}
 
-    def _unfitted(self, graph: Graph) -> list[dict[str, Any]]:
-        """RAPO with the paper's constants and regions, as it is without a fit."""
+    def _unfitted(self, graph: Graph) -> tuple[dict[str, Any], float]:
+        """RAPO with the paper's constants and regions, and the share of its operating point."""
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # that it is idle is what the row shows
             env = GraphDiffusionVectorEnv(1, graph=graph, fit=False)
         result = evaluate(
             env, ConstantPolicy(AGGRESSIVE), self.size.episodes, against_P0=True, selectivity=True
         )
-        point = env.operating_point.to_dict()
-        return [{"policy": "aggressive", "kernel": "full, not fitted", "point": point,
-                 **measured(result)}]  # fmt: skip
+        row = {"policy": "aggressive", "kernel": "full, not fitted", **measured(result)}
+        return row, float(env.operating_point.to_dict()["share"])
 
 
 def measured(result: RSDResult) -> dict[str, Any]:
-    """Means over episodes, and pooled ratios with their intervals."""
-    means = {
-        name: result.frame[name].mean()
-        for name in ("RAG", "AUC_R", "SM_R", "OddsRatio", "EventOdds", "OddsSame", "OddsOther",
-                     "Selectivity", "R_c", "GatingRate", "ReplayReturn", "ASD")
-    }  # fmt: skip
-    pooled = {
-        name: {"ratio": found["ratio"], "low": found["ci95"][0], "high": found["ci95"][1]}
-        for name, found in result.pooled().items()
-    }
-    return {
-        "means": {name: _plain(value) for name, value in means.items()},
-        "pooled": {n: {k: _plain(v) for k, v in found.items()} for n, found in pooled.items()},
-        "heavy_tailed": bool(result.heavy_tailed),
-    }
-
-
-def _plain(value: Any) -> float | None:
-    number = float(value)
-    return None if number != number else float(f"{number:.6g}")
-
-
-def _without_regions(outcome: dict[str, Any]) -> dict[str, Any]:
-    counted = max(outcome["regions"]) + 1
-    return {**{k: v for k, v in outcome.items() if k != "regions"}, "count": counted}
+    """Pooled ratios with their intervals, and means over episodes."""
+    row: dict[str, Any] = {}
+    for name, ratio in result.pooled().items():
+        if name in POOLED:
+            low, high = ratio["ci95"]
+            row |= {name: ratio["ratio"], f"{name}_low": low, f"{name}_high": high}
+    means = {name: float(result.frame[name].mean()) for name in MEANS}
+    row |= {f"mean_{name}" if name in POOLED else name: mean for name, mean in means.items()}
+    return row | {"heavy_tailed": bool(result.heavy_tailed)}

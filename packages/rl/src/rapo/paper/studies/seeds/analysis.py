@@ -8,11 +8,12 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from rapo.paper.jobs import Evaluation
 from rapo.paper.paper import METRICS
+from rapo.paper.results import Results
 from rapo.paper.studies.graph_means import TITLES
-from rapo.paper.studies.section import Section, Store
+from rapo.paper.studies.section import Section
 from rapo.paper.studies.seeds.plan import METHODS, evaluations
-from rapo.paper.tasks import Evaluate
 
 Float = npt.NDArray[np.float64]
 
@@ -44,14 +45,14 @@ def components(values: Float) -> dict[str, float]:
     }
 
 
-def analyse(store: Store) -> Section:
+def analyse(results: Results) -> Section:
     """Shares of the variance of an episode, and of a cell's std over graph means."""
-    preset, base = store.preset, store.base_return()
+    preset, base = results.preset, results.base_return()
     rows: list[dict[str, Any]] = []
     for method in METHODS:
-        tasks = evaluations(preset, method)
+        starts = evaluations(preset, method)
         for metric in METRICS:
-            values = np.stack([_episodes(store, task, metric, base) for task in tasks.values()])
+            values = np.stack([_episodes(results, each, metric, base) for each in starts.values()])
             cube = values.reshape(len(preset.spread_seeds), preset.starts, -1)
             cube = cube[..., np.isfinite(cube).all(axis=(0, 1))]
             mean = float(cube.mean()) if cube.size else np.nan
@@ -85,8 +86,8 @@ def analyse(store: Store) -> Section:
     )
 
 
-def _episodes(store: Store, task: Evaluate, metric: str, base: float) -> Float:
-    frame = store.piece(task).frame
+def _episodes(results: Results, evaluation: Evaluation, metric: str, base: float) -> Float:
+    frame = results.episodes([evaluation])
     if metric == "ReplayRet":
         return (frame["ReplayReturn"] / base).to_numpy(float)
     return frame[metric].to_numpy(float)

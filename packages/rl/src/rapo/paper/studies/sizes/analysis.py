@@ -10,8 +10,9 @@ import pandas as pd
 
 from rapo.paper.paper import SIZES_REDUCTION, SIZES_UTILITY
 from rapo.paper.presets import Preset
+from rapo.paper.results import Results
 from rapo.paper.studies.graph_means import FEW
-from rapo.paper.studies.section import Section, Store
+from rapo.paper.studies.section import Section
 from rapo.paper.studies.sizes.figures import sizes_figure
 from rapo.paper.studies.sizes.plan import METHODS, as_many_regions, evaluations
 from rapo.paper.studies.verdicts import CALIBRATED, PREDICTED, Claim, full_replay, in_range, judge
@@ -31,20 +32,22 @@ Rows = dict[int, dict[str, MeanInterval]]
 """By size and column."""
 
 
-def summary(store: Store, sizes: Sequence[int], *, as_large: bool = False) -> Rows:
+def summary(results: Results, sizes: Sequence[int], *, as_large: bool = False) -> Rows:
     """Mean and interval over graph means.
 
     Utility is RAPO's Replay return over GE's mean, pooled over the graphs of the same size.
 
     Args:
-        store: the pieces.
+        results: of the study.
         sizes: rows.
         as_large: whether regions are as large as at the main size, see `evaluations`.
     """
-    preset = store.preset
+    preset = results.preset
     found = {}
     for nodes in sizes:
-        frames = {m: store.frame(evaluations(preset, nodes, m, as_large=as_large)) for m in METHODS}
+        frames = {
+            m: results.episodes(evaluations(preset, nodes, m, as_large=as_large)) for m in METHODS
+        }
         base = float(frames["GE"]["ReplayReturn"].mean())
         rag = {m: by_unit(frame, "RAG") for m, frame in frames.items()}
         values = {
@@ -56,11 +59,11 @@ def summary(store: Store, sizes: Sequence[int], *, as_large: bool = False) -> Ro
     return found
 
 
-def analyse(store: Store) -> Section:
+def analyse(results: Results) -> Section:
     """The table, its figure and the claims about the ranges over sizes."""
-    preset = store.preset
-    found = summary(store, preset.sizes)
-    as_large = summary(store, preset.as_many, as_large=True)
+    preset = results.preset
+    found = summary(results, preset.sizes)
+    as_large = summary(results, preset.as_many, as_large=True)
     size = (
         f"{len(preset.size_seeds)} graphs x {preset.episodes} episodes a size, "
         f"{preset.size_steps:,} training steps at every size"

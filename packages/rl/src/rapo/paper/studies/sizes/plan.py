@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+from rapo.paper.jobs import Evaluation
 from rapo.paper.presets import Preset
-from rapo.paper.tasks import Evaluate
 from rapo_core.checks import UserError
 
 METHODS = ("GE", "PM-ST", "RAPO", "off@rep")
 
 
-def plan(preset: Preset) -> list[Evaluate]:
+def plan(preset: Preset) -> list[Evaluation]:
     """Every method on every size and graph, trained alike at all sizes.
 
     Seed by seed, so that a run that is cut has whole seeds at all sizes. Sizes with as many regions
@@ -17,13 +17,12 @@ def plan(preset: Preset) -> list[Evaluate]:
     """
     rows = [(n, False) for n in preset.sizes] + [(n, True) for n in preset.as_many]
     kinds = [evaluations(preset, n, m, as_large=large) for n, large in rows for m in METHODS]
-    tasks = [task for kind in zip(*kinds, strict=True) for task in kind]
-    return list({task.key: task for task in tasks}.values())
+    return list(dict.fromkeys(each for kind in zip(*kinds, strict=True) for each in kind))
 
 
 def evaluations(
     preset: Preset, nodes: int, method: str, *, as_large: bool = False
-) -> list[Evaluate]:
+) -> list[Evaluation]:
     """A method on the graphs of one size; the main size too has the steps of this study.
 
     Args:
@@ -37,7 +36,7 @@ def evaluations(
     scaled = nodes in preset.as_many and not as_large and method != "GE"
     regions = as_many_regions(preset, nodes) if scaled else None
     return [
-        Evaluate(
+        Evaluation(
             preset.policy(method, seed, nodes=nodes, steps=preset.size_steps, regions=regions),
             method,
             episodes=preset.episodes,

@@ -9,22 +9,16 @@ import pandas as pd
 
 from rapo.cascade.setting import ACTIONS
 from rapo.paper.paper import METRICS, TABLE1
-from rapo.paper.studies.budgets import budgets, idle, printed_budgets
+from rapo.paper.presets import Preset
+from rapo.paper.results import Results
+from rapo.paper.studies.budgets import idle, printed_budgets
 from rapo.paper.studies.graph_means import PARTS, TITLES, ratios_of_means
-from rapo.paper.studies.section import Section, Store
+from rapo.paper.studies.section import Section
 from rapo.paper.studies.table1.claims import CONTROL, constants_claim, table_claims
 from rapo.paper.studies.table1.figures import cells_figure
-from rapo.paper.studies.table1.plan import constants, twins
+from rapo.paper.studies.table1.plan import plan
 from rapo.rsd.bootstrap import Bootstrap
 from rapo.rsd.statistics import by_unit, tests_against
-
-
-def episodes(store: Store) -> pd.DataFrame:
-    """All episodes of the table with ReplayRet, a row per method, graph_seed and episode."""
-    preset = store.preset
-    tasks = [preset.evaluation(m, s) for m in preset.methods for s in preset.graph_seeds]
-    frame = store.frame(tasks)
-    return frame.assign(ReplayRet=frame["ReplayReturn"] / store.base_return())
 
 
 def table(frame: pd.DataFrame, methods: tuple[str, ...]) -> pd.DataFrame:
@@ -57,10 +51,25 @@ def pooled_table(pooled: dict[str, dict[str, Bootstrap]]) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def analyse(store: Store) -> Section:
+def analyse(results: Results) -> Section:
     """The table, its tests, the figure and the claims R1, R2 and of each cell."""
-    preset = store.preset
-    frame = episodes(store)
+    preset = results.preset
+    paying = [preset.evaluation(m, seed) for m in preset.methods for seed in preset.graph_seeds
+              if m != "off@rep"]  # fmt: skip
+    return section(preset, results.episodes(plan(preset)), results.budgets(paying))
+
+
+def section(preset: Preset, episodes: pd.DataFrame, paid: pd.DataFrame) -> Section:
+    """The study from its frames.
+
+    Args:
+        preset: whose methods and graphs the table has.
+        episodes: of the methods, of `P0-twin` and of the constant actions, by `method`.
+        paid: budgets of the trainings.
+    """
+    base = float(episodes.loc[episodes["method"] == "GE", "ReplayReturn"].mean())
+    whole = episodes.assign(ReplayRet=episodes["ReplayReturn"] / base)
+    frame = whole[whole["method"].isin(preset.methods)]
     summary = table(frame, preset.methods)
     units = {
         method: {m: by_unit(frame[frame["method"] == method], m) for m in METRICS}
@@ -74,8 +83,8 @@ def analyse(store: Store) -> Section:
         for metric in METRICS
     }
     pooled = {m: ratios_of_means(frame[frame["method"] == m]) for m in preset.methods}
-    twin = against_twin(store)
-    fixed = against_constants(store)
+    twin = against_twin(whole)
+    fixed = against_constants(whole)
     printed = _printed(summary, tests, several)
     text = [
         f"{preset.nodes} nodes, {len(preset.graph_seeds)} graphs x {preset.episodes} episodes, "
@@ -86,10 +95,6 @@ def analyse(store: Store) -> Section:
         "off@rep shares RAPO's deformed Exposure, so its ratios exceed 1. Against the Exposure of "
         f"a twin under P0 (same policy, same draws) they are {_ratios(twin)}.",
     ]
-    paid = budgets(
-        store.pieces([preset.evaluation(m, seed) for m in preset.methods
-                      for seed in preset.graph_seeds if m != "off@rep"])
-    )  # fmt: skip
     tables = [
         ("Ours (the paper's)", printed),
         ("The same as ratios of means over all episodes, which the few whose Exposure hardly "
@@ -134,13 +139,14 @@ def analyse(store: Store) -> Section:
     )  # fmt: skip
 
 
-def against_twin(store: Store) -> pd.DataFrame:
-    """off@rep's Replay over the Exposure of the `P0` twin, per episode."""
-    preset = store.preset
-    if "off@rep" not in preset.methods:
+def against_twin(episodes: pd.DataFrame) -> pd.DataFrame:
+    """off@rep's Replay over the Exposure of the `P0` twin, per episode; empty without off@rep."""
+    off, free = (
+        episodes[episodes["method"] == name].reset_index(drop=True)
+        for name in ("off@rep", "P0-twin")
+    )
+    if off.empty:
         return pd.DataFrame()
-    off = store.frame([preset.evaluation("off@rep", s) for s in preset.graph_seeds])
-    free = store.frame(twins(preset))
     return pd.DataFrame(
         {
             "graph_seed": off["graph_seed"],
@@ -150,14 +156,10 @@ def against_twin(store: Store) -> pd.DataFrame:
     )
 
 
-def against_constants(store: Store) -> pd.DataFrame:
+def against_constants(episodes: pd.DataFrame) -> pd.DataFrame:
     """ReplayRet of GE and of every constant action under `P0`; a row per graph_seed."""
-    preset = store.preset
-    tasks = [preset.evaluation("GE", s) for s in preset.graph_seeds] + constants(preset)
-    frame = store.frame(tasks)
-    frame = frame.assign(ReplayRet=frame["ReplayReturn"] / store.base_return())
     return pd.DataFrame(
-        {m: by_unit(frame[frame["method"] == m], "ReplayRet") for m in ("GE", *ACTIONS)}
+        {m: by_unit(episodes[episodes["method"] == m], "ReplayRet") for m in ("GE", *ACTIONS)}
     )
 
 

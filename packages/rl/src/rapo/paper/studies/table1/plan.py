@@ -5,25 +5,25 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rapo.cascade.setting import ACTIONS
+from rapo.paper.jobs import Evaluation, Policy
 from rapo.paper.presets import Preset
-from rapo.paper.tasks import Constant, Evaluate
 
 
-def plan(preset: Preset) -> list[Evaluate]:
+def plan(preset: Preset) -> list[Evaluation]:
     """What the table is made of, and the constant actions that GE must not fall behind."""
     return methods_and_twins(preset) + constants(preset)
 
 
-def methods_and_twins(preset: Preset) -> list[Evaluate]:
+def methods_and_twins(preset: Preset) -> list[Evaluation]:
     """Every method on every graph, and RAPO's policy under `P0`, the twin of off@rep.
 
     Graph by graph, so that a run that is cut has whole graphs.
     """
-    tasks = [preset.evaluation(m, s) for s in preset.graph_seeds for m in preset.methods]
-    return tasks + twins(preset)
+    methods = [preset.evaluation(m, s) for s in preset.graph_seeds for m in preset.methods]
+    return methods + twins(preset)
 
 
-def twins(preset: Preset, seeds: Sequence[int] | None = None) -> list[Evaluate]:
+def twins(preset: Preset, seeds: Sequence[int] | None = None) -> list[Evaluation]:
     """RAPO's policy under `P0` with the same draws, by default on the main graphs."""
     return [
         preset.evaluation("RAPO", seed, options=(("deformation", "off"),), label="P0-twin")
@@ -31,12 +31,12 @@ def twins(preset: Preset, seeds: Sequence[int] | None = None) -> list[Evaluate]:
     ]
 
 
-def constants(preset: Preset) -> list[Evaluate]:
+def constants(preset: Preset) -> list[Evaluation]:
     """Every action as a policy, on GE's graphs and episodes under GE's kernel, with its draws."""
     return [
-        Evaluate(
-            Constant(preset.config("GE", seed), action), "GE", episodes=preset.episodes, label=name
+        Evaluation(
+            Policy(preset.config("GE", seed), name), "GE", episodes=preset.episodes, label=name
         )
         for seed in preset.graph_seeds
-        for action, name in enumerate(ACTIONS)
+        for name in ACTIONS
     ]

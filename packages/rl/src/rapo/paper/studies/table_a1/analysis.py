@@ -7,9 +7,10 @@ from typing import Any
 import pandas as pd
 
 from rapo.paper.paper import METRICS, SHIELD_UTILITY
-from rapo.paper.studies.budgets import budgets, printed_budgets
+from rapo.paper.results import Results
+from rapo.paper.studies.budgets import printed_budgets
 from rapo.paper.studies.graph_means import TITLES, mean_of, with_interval
-from rapo.paper.studies.section import Section, Store
+from rapo.paper.studies.section import Section
 from rapo.paper.studies.table1.analysis import table
 from rapo.paper.studies.table1.claims import RATIOS
 from rapo.paper.studies.table_a1.plan import METHODS
@@ -26,16 +27,16 @@ from rapo.paper.studies.verdicts import (
 from rapo.rsd.statistics import by_unit
 
 
-def analyse(store: Store) -> Section:
+def analyse(results: Results) -> Section:
     """The table, the Shield's compute, and the rest of R1 and R5."""
-    preset = store.preset
-    tasks = {m: [preset.evaluation(m, s) for s in preset.graph_seeds] for m in METHODS}
-    frame = store.frame([task for each in tasks.values() for task in each])
-    frame = frame.assign(ReplayRet=frame["ReplayReturn"] / store.base_return())
+    preset = results.preset
+    wanted = {m: [preset.evaluation(m, s) for s in preset.graph_seeds] for m in METHODS}
+    frame = results.episodes([one for each in wanted.values() for one in each])
+    frame = frame.assign(ReplayRet=frame["ReplayReturn"] / results.base_return())
     summary = table(frame, METHODS)
     several = len(preset.graph_seeds) > 1
-    shields = [piece.content["shield"] for piece in store.pieces(tasks["Shield"])]
-    work = max(shield["transitions_per_step"] for shield in shields)
+    shields = results.about(wanted["Shield"])
+    work = float(shields["transitions_per_step"].max())
     rows: list[dict[str, Any]] = []
     for row in summary.to_dict("records"):
         spread = "_std" if several else "_episode_std"
@@ -43,7 +44,7 @@ def analyse(store: Store) -> Section:
         simulated = f"{work:,.0f}" if row["method"] == "Shield" else "0"
         rows.append({"method": row["method"], **cells, "simulated transitions a step": simulated})
     tables = [("Mean ± std" + (" over graph means" if several else ""), pd.DataFrame(rows))]
-    paid = budgets(store.pieces(tasks["SS"]))
+    paid = results.budgets(wanted["SS"])
     if len(paid):
         tables.append(("Budget of SS, as in Table 1", printed_budgets(paid)))
     return Section(
@@ -51,7 +52,7 @@ def analyse(store: Store) -> Section:
         title="Table A.1: SS and the fixed-threshold Shield",
         text=[
             f"{preset.nodes} nodes, {len(preset.graph_seeds)} graphs x {preset.episodes} episodes. "
-            f"The Shield guards GE's policy with a threshold of {shields[0]['threshold']:g} of the "
+            f"The Shield guards GE's policy with a threshold of {shields['threshold'][0]:g} of the "
             "aggressive policy's sensitive mass; a step costs it 16 rollouts of 100 steps for each "
             "of 3 actions. The paper prints no numbers for these rows but the Shield's utility.",
             "An episode of the Shield may have next to no sensitive mass in Exposure, so means of "

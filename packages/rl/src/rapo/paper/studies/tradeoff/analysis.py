@@ -9,8 +9,9 @@ import pandas as pd
 
 from rapo.paper.paper import METRICS
 from rapo.paper.presets import Preset
+from rapo.paper.results import Results
 from rapo.paper.studies.graph_means import TITLES, unit_means, with_interval
-from rapo.paper.studies.section import Section, Store
+from rapo.paper.studies.section import Section
 from rapo.paper.studies.tradeoff.claims import tradeoff_claims
 from rapo.paper.studies.tradeoff.figures import (
     EDGE,
@@ -33,23 +34,23 @@ from rapo.rsd.statistics import mean_interval, paired_interval
 COLUMNS = (*METRICS, "OddsRatio")
 
 
-def analyse(store: Store) -> Section:
+def analyse(results: Results) -> Section:
     """The picture, the effect of w_H, the check of the method and the shield's tuning."""
-    preset = store.preset
-    base = store.base_return()
+    preset = results.preset
+    base = results.base_return()
     groups = {
         "RAPO": grid(preset), "tau": tau_sweep(preset), "Shield": shields(preset),
         "baselines": baselines(preset), "retrained": [point for *_, point in checks(preset)],
     }  # fmt: skip
     means = {
-        point.tasks: unit_means(store, point.tasks, base, COLUMNS)
+        point.tasks: unit_means(results, point.tasks, base, COLUMNS)
         for points in groups.values()
         for point in points
     }
     rows = [_row(point, means[point.tasks]) for points in groups.values() for point in points]
     curve = pd.DataFrame(rows).drop_duplicates(["group", "name"])
-    tuned = _tunings(store)
-    compared = _compared(store, base)
+    tuned = _tunings(results)
+    compared = _compared(results, base)
     size = (
         f"{preset.nodes} nodes, {preset.episodes} episodes a graph; sweeps on "
         f"{len(preset.sweep_seeds)} graphs with RAPO's policy of {preset.steps:,} training steps"
@@ -142,11 +143,11 @@ def _printed_points(groups: Groups, means: Means) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def _compared(store: Store, base: float) -> pd.DataFrame:
+def _compared(results: Results, base: float) -> pd.DataFrame:
     """Evaluated and retrained points of the same graphs, with the paired difference of RAG."""
     rows = []
-    for _, evaluated, trained in checks(store.preset):
-        a, b = (unit_means(store, point.tasks, base) for point in (evaluated, trained))
+    for _, evaluated, trained in checks(results.preset):
+        a, b = (unit_means(results, point.tasks, base) for point in (evaluated, trained))
         gap = paired_interval(a["RAG"], b["RAG"])
         between = "" if np.isnan(gap.low) else f" [{gap.low:.2f}, {gap.high:.2f}]"
         rows.append({
@@ -160,17 +161,15 @@ def _compared(store: Store, base: float) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def _tunings(store: Store) -> pd.DataFrame:
+def _tunings(results: Results) -> pd.DataFrame:
     """Trials of every Shield-UM: graph_seed, threshold, ReplayRet, target; and which was taken."""
-    preset = store.preset
-    parts = []
-    if "Shield-UM" in preset.methods:
-        for task in (preset.evaluation("Shield-UM", s) for s in preset.graph_seeds):
-            shield = store.piece(task).content.get("shield") or {}
-            if shield.get("tuning"):
-                trials = pd.DataFrame(shield["tuning"])
-                trials.insert(0, "graph_seed", task.policy.config.graph_seed)
-                # tuning.csv keeps six digits
-                taken = np.isclose(trials["threshold"], float(shield["threshold"]), rtol=1e-4)
-                parts.append(trials.assign(taken=taken))
-    return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
+    preset = results.preset
+    if "Shield-UM" not in preset.methods:
+        return pd.DataFrame()
+    wanted = [preset.evaluation("Shield-UM", seed) for seed in preset.graph_seeds]
+    trials = results.tuning(wanted)
+    if trials.empty:
+        return trials
+    taken = results.about(wanted).set_index("graph_seed")["threshold"]
+    same = np.isclose(trials["threshold"], trials["graph_seed"].map(taken), rtol=1e-4)
+    return trials.drop(columns=["method", "nodes"]).assign(taken=same)

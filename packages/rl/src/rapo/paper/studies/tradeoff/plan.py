@@ -9,15 +9,15 @@ import pandas as pd
 
 from rapo.agents.methods import SHIELD_THRESHOLD
 from rapo.cascade.setting import Setting
+from rapo.paper.jobs import Evaluation
 from rapo.paper.presets import Preset
 from rapo.paper.studies.graph_means import retrained
-from rapo.paper.tasks import Evaluate
 from rapo_core.params import FieldParams
 
 BASELINES = ("GE", "DR", "PM-ST", "PM-RNN", "Shield-UM")
 DEFAULT = Setting.default().params
-Means = dict[tuple[Evaluate, ...], pd.DataFrame]
-"""Graph means by the tasks of a point."""
+Means = dict[tuple[Evaluation, ...], pd.DataFrame]
+"""Graph means by the evaluations of a point."""
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class Point:
     group: str
     """`RAPO`, `tau`, `retrained`, `Shield` or a baseline."""
     name: str
-    tasks: tuple[Evaluate, ...]
+    tasks: tuple[Evaluation, ...]
     params: FieldParams = DEFAULT
     threshold: float | None = None
 
@@ -41,14 +41,14 @@ def changes_of(params: FieldParams, base: FieldParams) -> tuple[tuple[str, float
     return tuple((name, float(mine[name])) for name in mine if mine[name] != other[name])
 
 
-def under(preset: Preset, params: FieldParams, seeds: Sequence[int]) -> tuple[Evaluate, ...]:
+def under(preset: Preset, params: FieldParams, seeds: Sequence[int]) -> tuple[Evaluation, ...]:
     """RAPO's trained policy under other constants of the fields."""
     changed = changes_of(params, preset.params)
     label = "-".join(["RAPO", *(f"{name}{value:g}" for name, value in changed)]) if changed else ""
     return tuple(preset.evaluation("RAPO", s, params=changed, label=label) for s in seeds)
 
 
-def shield_evaluations(preset: Preset, threshold: float) -> tuple[Evaluate, ...]:
+def shield_evaluations(preset: Preset, threshold: float) -> tuple[Evaluation, ...]:
     """GE behind a shield; the fixed Shield's own threshold is no change."""
     given = None if threshold == SHIELD_THRESHOLD else threshold
     return tuple(preset.evaluation("Shield", s, threshold=given) for s in preset.retrain_seeds)
@@ -108,15 +108,9 @@ def baselines(preset: Preset) -> list[Point]:
     ]
 
 
-def unique(tasks: Sequence[Evaluate]) -> list[Evaluate]:
-    """Every task once."""
-    return list({task.key: task for task in tasks}.values())
-
-
-def plan(preset: Preset) -> list[Evaluate]:
+def plan(preset: Preset) -> list[Evaluation]:
     """All points, and GE's return on the main graphs, the unit of ReplayRet."""
     points = [*grid(preset), *tau_sweep(preset), *shields(preset), *baselines(preset)]
     points += [point for _, *pair in checks(preset) for point in pair]
-    tasks = [preset.evaluation("GE", s) for s in preset.graph_seeds]
-    tasks += [task for point in points for task in point.tasks]
-    return unique(tasks)
+    wanted = [preset.evaluation("GE", s) for s in preset.graph_seeds]
+    return list(dict.fromkeys([*wanted, *(each for point in points for each in point.tasks)]))
