@@ -73,7 +73,9 @@ class Setting:
     """The same of edges out of V_sens, > 0."""
     factor: FromZero
     """Factor on all probabilities of a generated graph, >= 0; 0 searches, for each graph, the one
-    that gives `cascade_target`, as is always done for a loaded graph."""
+    that gives `cascade_target` or `reach_target`, as is always done for a loaded graph."""
+    reach_target: OpenShare
+    """Share of all nodes that a nominal wave reaches under `outbreak` and `cascade`, in (0, 1)."""
     cascade_target: Positive
     """Mean |A_t| over steps 50..400 of a nominal run with the moderate action, > 0."""
     seeding: Literal["ball", "split"]
@@ -222,6 +224,8 @@ BEFORE: dict[str, Any] = {
     "loaded_share": 1.0,
     "loaded_spread": 0.0,
     "spread": "contact",
+    "harm": None,
+    "reach_target": 0.2,
     "ignition_runs": 0,
     "injection_cap": 1.0,
     "show_stimulus": False,

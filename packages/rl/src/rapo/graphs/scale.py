@@ -10,8 +10,9 @@ import numpy as np
 from rapo.cascade.draws import derive
 from rapo.cascade.engine import Cascade
 from rapo.cascade.graph import Graph
-from rapo.cascade.setting import MODERATE, Setting
+from rapo.cascade.setting import CONTACT, MODERATE, Setting
 from rapo.cascade.stats import REACH
+from rapo.graphs.reach import factor_for_reach
 from rapo.graphs.spread import spectral_radius
 from rapo_core.checks import UserError, whole_number
 from rapo_core.lanes import LANES
@@ -129,12 +130,17 @@ class _Sizes:
 
 
 def scale_to_target(graph: Graph, setting: Setting, *, seed: int = 0) -> Graph:
-    """The graph scaled so that `cascade_size` is `setting.cascade_target`.
+    """The graph scaled so that nominal cascades have the setting's size.
+
+    Under `contact` that is a `cascade_size` of `setting.cascade_target`, under the other laws the
+    share of nodes reached (`reach`).
 
     The factor is the one that bisection finds: grow from .01 until the size reaches the target,
     then halve. Few of its comparisons are run: `_close_in` first finds factors a little below and
     above, and the size being monotone (see `_Sizes`) everything outside is decided by them.
     """
+    if setting.spread != CONTACT:
+        return scaled(graph, factor_for_reach(graph, setting, seed=seed), setting.edge_cap)
     target = setting.cascade_target
     size = _Sizes(graph, setting, seed)
     _close_in(size)

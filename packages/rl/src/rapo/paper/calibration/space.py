@@ -145,11 +145,15 @@ SETTING_FILE = files("rapo.cascade").joinpath("setting.toml")
 """The one file of the package that the chosen values are written into."""
 _GROUPS = {
     "graph": ("neighbours", "sensitive_low", "sensitive_high", "stretch", "echo", "inside_weight",
-              "entering_weight", "leaving_weight", "factor", "cascade_target", "edge_cap"),
-    "stimuli": ("seeding", "support", "inside_share", "inside_spread", "loaded_support",
-                "loaded_share", "loaded_spread"),
-    "dynamics": ("persistence", "delay", "horizons", "regions", "straddle", "psi_min"),
-    "injection: aggressive, moderate, conservative": ("rates", "influence_tilt", "risk_tilt"),
+              "entering_weight", "leaving_weight", "factor", "reach_target", "cascade_target",
+              "edge_cap"),
+    "stimuli": ("seeding", "support", "inside_share", "inside_spread", "ignition_runs",
+                "loaded_support", "loaded_share", "loaded_spread"),
+    "dynamics": ("spread", "persistence", "delay", "harm", "horizons", "regions", "straddle",
+                 "psi_min"),
+    "injection: aggressive, moderate, conservative": ("rates", "injection_cap", "influence_tilt",
+                                                      "risk_tilt"),
+    "observation": ("show_stimulus",),
     "reward": ("kappa_s", "outside_weight", "kappa"),
     "budget of every cost, as a share of the constant aggressive policy's under P0": ("budget",),
 }  # fmt: skip
@@ -167,7 +171,8 @@ def setting_text(setting: Setting) -> str:
         lines += ["", f"# {title}"]
         for name in names:
             value = values.pop(name)
-            lines.append(f"{name} = {json.dumps(value)}")
+            if value is not None:  # a file has no word for None
+                lines.append(f"{name} = {json.dumps(value)}")
     if values:
         raise UserError(f"no group of the setting's file holds {sorted(values)}")
     return "\n".join(lines) + "\n"
