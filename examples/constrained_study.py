@@ -56,7 +56,7 @@ def study(out: Path) -> pd.DataFrame:
                 run = out / "runs" / f"{example.env}-{method}-s{seed}"
                 config = example.config(method, seed)
                 summary = train(config, run, resume=True)
-                agent, _ = load_agent(run / "checkpoint.pt")
+                agent, _ = load_agent(run)
                 found = play(agent, config, cost=example.cost, episodes=example.episodes)
                 dual = summary["budgets"]["cost"]["dual"] if method == "SS" else float("nan")
                 values = [*found.mean(axis=0), dual]

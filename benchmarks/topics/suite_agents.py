@@ -124,7 +124,7 @@ def train_ours(
     """A method of the paper, with the numbers of the package."""
     config = RunConfig(method=agent, env=domain.env, env_kwargs=kwargs, steps=steps)
     train(config, place, resume=True)
-    return place / "checkpoint.pt"
+    return place
 
 
 def train_sb3(domain: Entry, kwargs: dict[str, object], place: Path, steps: int) -> Path:

@@ -36,7 +36,7 @@ import pytest
 import torch
 
 # Everything that is imported from inside the product stands here.
-from rapo.agents.checkpoint import load_checkpoint
+from rapo.agents.saved_run import load_run
 from rapo.cli import main
 from rapo.paper.presets import preset_named
 from rapo.paper.studies.table1.analysis import section as table1_section
@@ -91,17 +91,18 @@ def demo(folder: Path) -> Files:
 
 def policy_of(run: Path) -> Path:
     """What `rapo rsd` is given to evaluate the policy of a run."""
-    return run / "checkpoint.pt"
+    return run
 
 
 def weights_of(run: Path) -> dict[str, npt.NDArray[np.float32]]:
     """Arrays of a run's policy, however they are stored: `networks`, all weights of the actor and
     the critics as one vector, and `mean` and `square` of the normaliser of observations."""
-    learner = load_checkpoint(policy_of(run))["learner"]
+    stored = load_run(run).arrays
+    names = [f"{network}.{i}" for network in ("policy", "critic") for i in range(len(stored))]
     arrays = {
-        "networks": learner["weights"],
-        "mean": learner["normaliser"]["mean"],
-        "square": learner["normaliser"]["square"],
+        "networks": np.concatenate([stored[name].ravel() for name in names if name in stored]),
+        "mean": stored["normaliser.mean"],
+        "square": stored["normaliser.square"],
     }
     return {name: np.asarray(values, "<f4") for name, values in arrays.items()}
 

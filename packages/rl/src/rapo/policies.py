@@ -53,8 +53,8 @@ scripted_policy.batched = True  # type: ignore[attr-defined]  # takes all observ
 
 
 def is_run(name: str) -> bool:
-    """Whether a name is that of a policy which `rapo train` wrote."""
-    return name.endswith(".pt")
+    """Whether a name is that of a folder which `rapo train` wrote, or meant to be one."""
+    return name.endswith(".pt") or (Path(name).is_dir() and name not in ACTIONS)
 
 
 def find_policy(
@@ -63,8 +63,8 @@ def find_policy(
     """Return the policy that a user names.
 
     Args:
-        name: the name or number of a constant action, `scripted` on a graph, a checkpoint of
-            `rapo train`, a .zip of Stable-Baselines3, or `package.module:name`.
+        name: the name or number of a constant action, `scripted` on a graph, the folder of a
+            run, a .zip of Stable-Baselines3, or `package.module:name`.
         actions: how many actions the environment has.
         action_names: names of the first actions; empty where actions have numbers alone.
 
@@ -84,13 +84,13 @@ def find_policy(
     if is_run(name):
         from rapo.agents.saved_run import load_agent
 
-        return load_agent(name)[0]
-    if (Path(name) / "checkpoint.pt").exists():
-        raise UserError(f"{name} is a run; its policy is {Path(name) / 'checkpoint.pt'}")
+        policy = load_agent(name)[0]
+        return getattr(policy, "actor", policy)
     if ":" in name:
         return import_named(name, "policy")
-    named = [*action_names, SCRIPTED] if action_names else []
+    choices = [*action_names, SCRIPTED] if action_names else []
+    choices += [f"0..{actions - 1}"] if actions else []
     raise UserError(
-        f"no policy is called {name!r}; choose {', '.join([*named, f'0..{actions - 1}'])}, a "
-        "checkpoint .pt, a .zip of Stable-Baselines3 or package.module:name"
+        f"no policy is called {name!r}; choose {', '.join([*choices, 'a '])}"
+        "folder that rapo train wrote, a .zip of Stable-Baselines3 or package.module:name"
     )

@@ -22,7 +22,7 @@ def test_a_loaded_agent_has_the_law_of_the_learner(tmp_path, monkeypatch, method
     )
     train(config(method), tmp_path)
     (learner,) = learners
-    agent, made = load_agent(tmp_path / "checkpoint.pt")
+    agent, made = load_agent(tmp_path)
     assert made == resolve(config(method)).config
     theirs = Agent(learner.model, learner.normaliser)
     env = resolve(made).environment(5)
@@ -36,7 +36,7 @@ def test_a_loaded_agent_has_the_law_of_the_learner(tmp_path, monkeypatch, method
 
 
 def test_a_recurrent_agents_law_depends_on_history_until_it_is_reset(trained_rnn):
-    agent, _ = load_agent(trained_rnn / "checkpoint.pt")
+    agent, _ = load_agent(trained_rnn)
     x = np.full((2, 5), 0.4, np.float32)
     agent.reset(2)
     first = agent.law(x)
@@ -54,7 +54,7 @@ def test_a_recurrent_agents_law_depends_on_history_until_it_is_reset(trained_rnn
 
 
 def test_an_agent_without_memory_does_not_look_back(trained_ss):
-    agent, _ = load_agent(trained_ss / "checkpoint.pt")
+    agent, _ = load_agent(trained_ss)
     x = np.random.default_rng(0).random((4, 5)).astype(np.float32)
     first = agent.law(x)
     agent.law(1 - x)
@@ -62,14 +62,14 @@ def test_an_agent_without_memory_does_not_look_back(trained_ss):
 
 
 def test_observations_of_another_size_are_refused(trained_ss):
-    agent, _ = load_agent(trained_ss / "checkpoint.pt")
+    agent, _ = load_agent(trained_ss)
     with pytest.raises(ValueError, match=r"observations of 5 entries, got shape \(2, 6\)"):
         agent.law(np.zeros((2, 6)))
 
 
 def coupled(made, out):
     train(made, out)
-    agent, _ = load_agent(out / "checkpoint.pt")
+    agent, _ = load_agent(out)
     return agent, rapo.rsd.evaluate(
         resolve(made).evaluation(), agent, episodes=3, coupled=True
     ).frame
@@ -101,7 +101,7 @@ def test_under_the_deformed_kernel_a_coupled_replay_differs(tmp_path, config):
 def test_the_fixed_shield_is_loaded_with_its_threshold_and_unit(tmp_path, config):
     made = config("Shield", 1)
     train(made, tmp_path)
-    shield, _ = load_agent(tmp_path / "checkpoint.pt")
+    shield, _ = load_agent(tmp_path)
     assert isinstance(shield, Shield) and isinstance(shield.policy, Agent)
     assert shield.threshold == SHIELD_THRESHOLD
     assert shield.reference == resolve(made).references()["sensitive_mass"]
@@ -135,7 +135,7 @@ def test_reward_alone_learns_at_least_what_fixed_policies_reach(tmp_path, config
     ppo = PPOConfig(hidden=64, lr=1e-3)
     made = config("GE", nodes=60, setting=paying, ppo=ppo, steps=80_000)
     train(made, tmp_path)
-    agent, _ = load_agent(tmp_path / "checkpoint.pt")
+    agent, _ = load_agent(tmp_path)
 
     def earned(policy, **options):
         frame = rapo.rsd.evaluate(

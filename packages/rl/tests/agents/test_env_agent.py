@@ -5,16 +5,15 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
-import torch
 from gymnasium.vector import SyncVectorEnv
 
 from rapo.agents import PPO, PPOConfig, load_agent
 from rapo.agents.agent import Agent
-from rapo.agents.checkpoint import load_checkpoint
 from rapo.agents.env_agent import play
 from rapo.agents.ppo import TRAINING_SEEDS
 from rapo.agents.resolve import resolve
 from rapo.agents.run_config import RunConfig
+from rapo.agents.saved_run import load_run, load_state
 from rapo.agents.train import train
 
 TINY = PPOConfig.for_gymnasium(envs=2, rollout=64, minibatch=32, epochs=2, hidden=8)
@@ -82,7 +81,7 @@ def test_what_makes_no_run_is_named(changes, named):
 def test_a_run_leaves_its_files_and_a_verdict(tmp_path):
     summary = train(made(), tmp_path)
     assert json.loads((tmp_path / "summary.json").read_text()) == summary
-    assert json.loads((tmp_path / "config.json").read_text()) == made().to_dict()
+    assert load_run(tmp_path).config == made()
     rows = pd.read_csv(tmp_path / "progress.csv")
     assert len(rows) == 6 and rows["steps"].iloc[-1] == summary["steps"] == 384
     toll = summary["budgets"]["toll"]
@@ -101,7 +100,7 @@ def test_a_bad_cost_is_found_before_a_folder_is_made(tmp_path):
 
 def test_a_run_goes_on_from_its_weights_with_new_episodes(tmp_path, monkeypatch):
     train(made(steps=3 * 64), tmp_path / "one")
-    before = load_checkpoint(tmp_path / "one" / "checkpoint.pt")["learner"]
+    before = load_state(tmp_path / "one")
     starts, iterate = [], PPO.iterate
 
     def watched(learner):
@@ -116,13 +115,13 @@ def test_a_run_goes_on_from_its_weights_with_new_episodes(tmp_path, monkeypatch)
             starts.clear()
         train(made(), tmp_path / name, resume=True)
         updates, weights, duals = starts[0]
-        assert updates == 3 and torch.equal(weights, before["weights"])
-        assert np.array_equal(duals, before["duals"].numpy()) and duals > 0
-        ends.append(load_checkpoint(tmp_path / name / "checkpoint.pt")["learner"])
+        assert updates == 3 and np.array_equal(weights, before["weights"])
+        assert np.array_equal(duals, before["duals"]) and duals > 0
+        ends.append(load_state(tmp_path / name))
         assert len(pd.read_csv(tmp_path / name / "progress.csv")) == 6
     assert ends[0]["updates"] == 6
-    assert torch.equal(ends[0]["weights"], ends[1]["weights"])
-    assert not torch.equal(ends[0]["weights"], before["weights"])
+    assert np.array_equal(ends[0]["weights"], ends[1]["weights"])
+    assert not np.array_equal(ends[0]["weights"], before["weights"])
 
 
 def test_episodes_after_a_resume_were_met_in_no_training():
@@ -165,10 +164,10 @@ def test_another_config_is_refused(tmp_path):
 def test_a_run_loads_as_a_policy_for_the_environments_own_observations(tmp_path):
     config = made(env="foreign_envs:test/Odd-v0", cost="info:spent", seed=2)
     train(config, tmp_path)
-    agent, again = load_agent(tmp_path / "checkpoint.pt")
+    agent, again = load_agent(tmp_path)
     assert again == config
     learner = resolve(config).learner()
-    learner.load(load_checkpoint(tmp_path / "checkpoint.pt")["learner"])
+    learner.load(load_state(tmp_path))
     seen = {"a": np.array([0.25, 0.25], np.float32), "b": 1}
     law = Agent(learner.model, learner.normaliser).law(np.array([[0.25, 0.25, 0, 1, 0]]))[0]
     assert np.allclose(agent.law(seen), law)
@@ -183,7 +182,7 @@ def test_a_run_loads_as_a_policy_for_the_environments_own_observations(tmp_path)
 def test_whole_episodes_are_played_with_any_cost(tmp_path):
     config = made("GE")
     train(config, tmp_path)
-    agent, _ = load_agent(tmp_path / "checkpoint.pt")
+    agent, _ = load_agent(tmp_path)
     found = play(agent, config, cost="info:toll", episodes=5, greedy=True)
     assert found.shape == (5, 3) and (found[:, 2] == 10).all() and np.ptp(found[:, 0]) == 0
     seen = [agent.act(rung, greedy=True) for rung in range(10)]
@@ -207,7 +206,7 @@ def test_no_episode_that_is_played_was_met_in_training(tmp_path, monkeypatch):
     monkeypatch.setattr(SyncVectorEnv, "reset", watched)
     config = made("GE")
     train(config, tmp_path)
-    agent, _ = load_agent(tmp_path / "checkpoint.pt")
+    agent, _ = load_agent(tmp_path)
     trained = {s for seeds in seen if seeds for s in seeds}
     seen.clear()
     play(agent, config, episodes=6)

@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-import torch
 
 from rapo import FieldParams
 from rapo.agents import PPOConfig, RunConfig, load_agent
@@ -11,6 +10,7 @@ from rapo.agents.resolve import EPISODES_PER_ACTION as EACH
 from rapo.agents.resolve import REFERENCE_SEED as SEED
 from rapo.agents.resolve import resolve
 from rapo.agents.run_config import is_platform
+from rapo.agents.saved_run import load_state
 from rapo.agents.train import train
 from rapo.envs.field_summary import SUMMARY, field_summary
 from rapo.envs.vector import GraphDiffusionVectorEnv
@@ -40,7 +40,7 @@ def trained(tmp_path_factory):
 
 def test_every_method_is_trained_and_its_policy_scored_on_other_seeds(trained):
     for method in ("GE", "DR", "PM-ST", "RAPO"):
-        agent, its = load_agent(trained / method / "checkpoint.pt")
+        agent, its = load_agent(trained / method)
         assert its == config(method)
         other = resolve(its).environment(1, seed=7)  # another network, with another number of links
         found = evaluate(other, agent, 2, horizons=(60, 10, 60))
@@ -53,11 +53,8 @@ def test_every_method_is_trained_and_its_policy_scored_on_other_seeds(trained):
 def test_a_run_goes_on_to_the_same_weights(trained, tmp_path):
     train(config(steps=512), tmp_path / "cut")
     train(config(), tmp_path / "cut", resume=True)
-    whole, cut = (
-        torch.load(folder / "checkpoint.pt", weights_only=True)["learner"]["weights"]
-        for folder in (trained / "RAPO", tmp_path / "cut")
-    )
-    assert torch.equal(whole, cut)
+    whole, cut = (load_state(folder)["weights"] for folder in (trained / "RAPO", tmp_path / "cut"))
+    assert np.array_equal(whole, cut)
 
 
 def test_costs_are_in_units_of_the_best_constant_under_P0():

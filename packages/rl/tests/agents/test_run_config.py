@@ -31,7 +31,7 @@ def test_a_config_of_a_graph_of_ones_own_is_fitted_and_keeps_what_was_found(tmp_
     assert again.env_kwargs["fit"] == found
     assert resolve(again).environment(1).fit == found
     train(config, tmp_path / "run")
-    _, loaded = load_agent(tmp_path / "run" / "checkpoint.pt")
+    _, loaded = load_agent(tmp_path / "run")
     np.testing.assert_array_equal(resolve(loaded).evaluation().engine.regions, found.regions)
     slow = resolve(loaded).evaluation("slow-decay")
     assert (slow.engine.params.tau, slow.engine.params.delta < 1) == (found.params.tau, True)
@@ -53,7 +53,7 @@ def test_regions_of_any_kind_are_saved_with_a_checkpoint(tmp_path):
     ]
     assert len(set(map(repr, configs))) == 1
     train(configs[0], tmp_path)
-    _, loaded = load_agent(tmp_path / "checkpoint.pt")
+    _, loaded = load_agent(tmp_path)
     assert loaded == resolve(configs[0]).config
     np.testing.assert_array_equal(resolve(loaded).evaluation().engine.regions, ids)
     assert resolve(loaded).graph == graph

@@ -130,10 +130,10 @@ def here(monkeypatch, capsys, *words):
         ("train RAPO --graph none.npz --graph-seed 3", "give either --graph none.npz or --nodes"),
         ("train RAPO --jobs 0", "jobs must be a whole number >= 1, got 0"),
         ("train RAPO --out taken --nodes 50", "taken is a file; choose another --out"),
-        ("train Shield --policy none.pt", "there is no checkpoint at none.pt; rapo train METHOD"),
-        ("rsd run", "run is a run; its policy is run/checkpoint.pt"),
-        ("rsd run/checkpoint.pt", "run/checkpoint.pt is damaged, or not a checkpoint of rapo"),
-        ("rsd cut/checkpoint.pt", "was cut before its first one; rapo train goes on with --resume"),
+        ("train Shield --policy none.pt", "none.pt is a checkpoint of rapo 0.2"),
+        ("rsd run/checkpoint.pt", "run/checkpoint.pt is a checkpoint of rapo 0.2"),
+        ("rsd run", "run is a checkpoint of rapo 0.2"),
+        ("rsd cut", "was cut before it was first saved; rapo train goes on with it by --resume"),
         ("rsd moderate --nodes 50 --out taken --force", "taken is a file; choose another --out"),
         ("calibrate --points 3 --out new", "--points must be a power of 2, got 3"),
         ("calibrate --jobs 0 --out new", "--jobs must be a whole number >= 1, got 0"),
@@ -148,7 +148,7 @@ def test_bad_words_end_with_one_line_and_change_nothing(
     words, message, tmp_path, monkeypatch, capsys
 ):
     monkeypatch.chdir(tmp_path)
-    for name in ("taken", "run/checkpoint.pt", "cut/config.json"):
+    for name in ("taken", "run/checkpoint.pt", "cut/run.toml"):
         path = tmp_path / name
         path.parent.mkdir(exist_ok=True)
         path.write_text("mine")
@@ -203,11 +203,11 @@ TRAIN = ("train", "RAPO", "--nodes", "40", "--steps", "1e7", "--set", "minibatch
 def test_a_stopped_training_says_how_to_go_on_and_its_policy_that_it_is_not_finished(tmp_path):
     """Also of the fixed Shield, whose compute is told."""
     words = ("train", "Shield", *TRAIN[2:], "--out", "run")
-    path = tmp_path / "run" / "checkpoint.pt"
+    path = tmp_path / "run" / "weights.safetensors"
     told, code = stopped(tmp_path, path.exists, *words)
     assert code == 130
     assert told.strip() == (
-        f"rapo: stopped; to go on from the last checkpoint in run: rapo {' '.join(words)} --resume"
+        f"rapo: stopped; to go on from what was saved last in run: rapo {' '.join(words)} --resume"
     )
     result = rapo("rsd", path, "--episodes", 2, "--horizons", "20,5,20")
     assert result.returncode == 0, result.stderr
@@ -222,17 +222,17 @@ def test_ctrl_c_ends_all_runs_side_by_side_in_one_line(tmp_path):
     runs = [tmp_path / "runs" / f"g0-s{seed}" for seed in (0, 1)]
 
     def begun():
-        return all((run / "config.json").exists() for run in runs)
+        return all((run / "run.toml").exists() for run in runs)
 
     words = (*TRAIN, "--seed", "0,1", "--jobs", "2", "--out", "runs")
     told, code = stopped(tmp_path, begun, *words)
     assert code == 130
-    assert told.startswith("rapo: stopped; to go on from the last checkpoint in runs/g0-s0 and 1")
+    assert told.startswith("rapo: stopped; to go on from what was saved last in runs/g0-s0 and 1")
     assert told.rstrip().endswith("--seed 0,1 --jobs 2 --out runs --resume")
     assert len(told.strip().splitlines()) == 1
-    again = rapo("rsd", runs[0] / "checkpoint.pt")
-    if again.returncode:  # cut before its first checkpoint
-        assert "was cut before its first one; rapo train goes on with --resume" in again.stderr
+    again = rapo("rsd", runs[0])
+    if again.returncode:  # cut before it was first saved
+        assert "was cut before it was first saved" in again.stderr
 
 
 def test_bench_outside_a_checkout_says_where_to_go(tmp_path):

@@ -4,15 +4,15 @@ import re
 from pathlib import Path
 
 import networkx
+import numpy as np
 import pandas as pd
 import pytest
-import torch
 from typer.testing import CliRunner
 
-from rapo.agents.checkpoint import load_checkpoint
 from rapo.agents.config import PPOConfig
 from rapo.agents.resolve import resolve
 from rapo.agents.run_config import graph_run
+from rapo.agents.saved_run import load_run, load_state
 from rapo.agents.train import train
 from rapo.cascade.setting import Setting
 from rapo.cli.main import app
@@ -128,13 +128,11 @@ def test_runs_side_by_side_equal_single_runs(tmp_path):
         alone = tmp_path / f"alone{each.seed}"
         single = train_all([each], [alone], jobs=2)[0]
         assert single["reward"] == summaries[each.seed]["reward"]
-        weights += [
-            load_checkpoint(f / "checkpoint.pt")["learner"]["weights"] for f in (folder, alone)
-        ]
+        weights += [load_state(f)["weights"] for f in (folder, alone)]
         logs = [pd.read_csv(f / "progress.csv") for f in (folder, alone)]
         assert logs[0].equals(logs[1])
-    assert torch.equal(weights[0], weights[1]) and torch.equal(weights[2], weights[3])
-    assert not torch.equal(weights[0], weights[2])
+    assert np.array_equal(weights[0], weights[1]) and np.array_equal(weights[2], weights[3])
+    assert not np.array_equal(weights[0], weights[2])
 
 
 def test_a_run_that_exists_is_refused(tmp_path):
@@ -178,9 +176,9 @@ def test_a_reading_is_what_is_trained_on(tmp_path):
             app, ["train", "GE", "--reading", name, "--out", str(out), *words]
         )
         assert found.exit_code == 0, found.output
-        content = load_checkpoint(out / "checkpoint.pt")
-        assert Setting.from_dict(content["config"]["env_kwargs"]["setting"]) == Setting.named(name)
-        assert content["config"]["env_kwargs"]["params"]["psi_min"] == Setting.named(name).psi_min
+        config = load_run(out).config
+        assert config.setting == Setting.named(name)
+        assert config.params.psi_min == Setting.named(name).psi_min
     found = CliRunner().invoke(
         app, ["train", "GE", "--reading", "first", "--out", str(tmp_path / "x")]
     )

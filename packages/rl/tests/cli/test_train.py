@@ -8,6 +8,7 @@ import pytest
 from rapo import cli
 from rapo.agents import load_agent
 from rapo.agents.resolve import resolve
+from rapo.agents.saved_run import load_run
 
 ENV = "foreign_envs:test/Ladder-v0"
 SMALL = ["--set", "rollout=64", "--set", "minibatch=32", "--set", "epochs=1", "--set", "hidden=8"]
@@ -29,7 +30,7 @@ def test_a_run_with_a_budget_says_whether_it_was_met_and_goes_on(monkeypatch, tm
     assert "NOT met" in capsys.readouterr().out
     summary = json.loads((tmp_path / "run" / "summary.json").read_text())
     assert summary["steps"] == 128 and summary["budgets"]["toll"]["cost"] > 3.3
-    _, config = load_agent(tmp_path / "run" / "checkpoint.pt")
+    _, config = load_agent(tmp_path / "run")
     assert (config.env, config.env_kwargs, config.ppo.rollout) == (ENV, {"unit": 2}, 64)
     assert rapo(monkeypatch, *words, "--steps", 256) == 2
     assert rapo(monkeypatch, *words, "--steps", 256, "--resume") == 0
@@ -43,7 +44,7 @@ def test_a_method_of_the_paper_is_trained_on_a_platform(monkeypatch, tmp_path, m
              "minibatch=32", *SMALL, "--set", "envs=4", "--steps", 128,
              "--out", tmp_path / "run"]  # fmt: skip
     assert rapo(monkeypatch, *words) == 0
-    _, config = load_agent(tmp_path / "run" / "checkpoint.pt")
+    _, config = load_agent(tmp_path / "run")
     assert resolve(config).observe == ("x" if method == "GE" else "xsummary")
     summary = json.loads((tmp_path / "run" / "summary.json").read_text())
     assert set(summary["budgets"]) == (set() if method == "GE" else {"trace", "scar"})
@@ -55,8 +56,8 @@ def test_several_seeds_have_a_folder_each(monkeypatch, tmp_path):
     monkeypatch.setenv("PYTHONPATH", ":".join(sys.path))  # runs are processes of their own
     assert rapo(monkeypatch, *words, "--out", tmp_path) == 0
     for seed in (0, 3):
-        config = json.loads((tmp_path / f"s{seed}" / "config.json").read_text())
-        assert config["seed"] == seed and config["method"] == "GE"
+        config = load_run(tmp_path / f"s{seed}").config
+        assert config.seed == seed and config.method == "GE"
 
 
 @pytest.mark.parametrize(
@@ -93,5 +94,5 @@ def test_bad_words_end_with_one_line_and_leave_nothing(monkeypatch, tmp_path, ca
 def test_the_diagnostic_says_why_it_cannot_run_on_it(monkeypatch, tmp_path, capsys):
     words = ["train", "GE", "--env", ENV, *SMALL, "--steps", 64, "--out", tmp_path / "run"]
     assert rapo(monkeypatch, *words) == 0
-    assert rapo(monkeypatch, "rsd", tmp_path / "run" / "checkpoint.pt") == 2
+    assert rapo(monkeypatch, "rsd", tmp_path / "run") == 2
     assert len(capsys.readouterr().err.strip().splitlines()) == 1

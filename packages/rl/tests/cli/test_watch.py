@@ -74,8 +74,8 @@ def test_it_films_every_platform(watch, monkeypatch, tmp_path, domain):
 
 
 def test_it_films_a_checkpoint_on_its_own_graph(trained):
-    env, policy = Subject(policy=str(trained / "checkpoint.pt")).find()
-    graph_hash = resolve(load_agent(trained / "checkpoint.pt")[1]).graph_hash
+    env, policy = Subject(policy=str(trained)).find()
+    graph_hash = resolve(load_agent(trained)[1]).graph_hash
     assert env.graph.hash == graph_hash and env.engine.scope.kind == "full"
     recording = record(env, policy, horizons=SPANS, every=6)
     found = rapo.rsd.evaluate(env, policy, 1, 0, True, horizons=SPANS)
@@ -103,10 +103,10 @@ def test_it_films_a_checkpoint_on_its_own_graph(trained):
         ("--nodes 50 --action bold", "got 'bold'"),
         ("--action 1 --policy scripted", "not both"),
         ("--policy nobody", "got 'nobody'"),
-        ("--policy none.pt", "there is no checkpoint at none.pt"),
-        ("--policy RUN/checkpoint.pt --nodes 77", "was trained on"),
-        ("--policy RUN/checkpoint.pt --graph RUN/other.npz", "was trained on graph"),
-        ("--env rapo/Twin-v0 --policy RUN/checkpoint.pt", "trained on rapo/GraphDiffusion-v0"),
+        ("--policy none.pt", "none.pt is a checkpoint of rapo 0.2"),
+        ("--policy RUN --nodes 77", "was trained on"),
+        ("--policy RUN --graph RUN/other.npz", "was trained on graph"),
+        ("--env rapo/Twin-v0 --policy RUN", "trained on rapo/GraphDiffusion-v0"),
         ("--env rapo/Twin-v0 --nodes 50", "--nodes 50 is for graphs"),
         ("--platform-seed 1", "--platform-seed 1 is for platforms"),
         ("--graph none.npz", "none.npz"),

@@ -6,13 +6,12 @@ from dataclasses import asdict, fields, replace
 import numpy as np
 import pandas as pd
 import pytest
-import torch
 
 from rapo.agents import train as train_module
-from rapo.agents.checkpoint import load_checkpoint
 from rapo.agents.config import PPOConfig
 from rapo.agents.resolve import resolve
 from rapo.agents.run_config import RunConfig, graph_run
+from rapo.agents.saved_run import load_run, load_state
 from rapo.cascade.setting import ACTIONS, Setting
 from rapo.jobs.lock import locked
 from rapo.jobs.tables import read_table
@@ -164,13 +163,12 @@ def test_a_training_that_was_cut_goes_on_to_the_same_end(tmp_path, monkeypatch):
     (tmp_path / "again").touch()
     job.run(tmp_path / "cut")
     assert job.done(tmp_path / "cut")
-    assert updates == [0, 1, 2, 3, 4, 4, 5]  # from the checkpoint at 4 on
+    assert updates == [0, 1, 2, 3, 4, 4, 5]  # from what was saved at 4 on
     job.run(tmp_path / "whole")
     one, two = (
-        load_checkpoint(job.policy.checkpoint(tmp_path / name))["learner"]["weights"]
-        for name in ("cut", "whole")
+        load_state(job.policy.folder(tmp_path / name))["weights"] for name in ("cut", "whole")
     )
-    assert torch.equal(one, two)
+    assert np.array_equal(one, two)
 
 
 # What a job leaves
@@ -280,7 +278,7 @@ def test_a_shields_threshold_compute_and_tuning_are_in_the_frames(root, monkeypa
     assert about["reference"] == pytest.approx(resolve(config()).references()["sensitive_mass"])
     assert about["transitions_per_step"] == 16 * 100 * 3
     folder = root / "jobs" / matched.policy.key
-    tuned = load_checkpoint(matched.policy.checkpoint(root))["shield"]["threshold"]
+    tuned = load_run(matched.policy.folder(root)).shield["threshold"]
     assert frame_of(root, matched, "evaluations")["threshold"].iloc[0] == pytest.approx(tuned)
     trials = read_table(folder / "tuning.parquet")
     assert list(trials) == ["threshold", "ReplayRet", "target"] and 1 <= len(trials) <= 12

@@ -5,14 +5,14 @@ import time
 from concurrent.futures import Future
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
-import torch
 from waiting import until
 
-from rapo.agents.checkpoint import load_checkpoint
 from rapo.agents.config import PPOConfig
 from rapo.agents.run_config import graph_run
+from rapo.agents.saved_run import load_state
 from rapo.cascade.setting import Setting
 from rapo.jobs.cluster import attempt_once
 from rapo.jobs.lock import locked
@@ -23,7 +23,7 @@ from rapo.paper.jobs import Evaluation, Policy, PolicyJob, jobs_of
 SHORT = Setting.default().replace(horizons=(60, 20, 60), delay=10)
 TINY = PPOConfig(envs=4, rollout=256, minibatch=64, epochs=1, hidden=16)
 UPDATES = 80
-"""Of the training that is cut: long enough to be killed between its checkpoint and its end."""
+"""Of the training that is cut: long enough to be killed between its first saving and its end."""
 
 
 def config(method, updates=2, **changes):
@@ -84,7 +84,7 @@ def run_while_a_node_dies(cluster, root):
 
     def disturb():
         try:
-            until(long.policy.checkpoint(root).exists)
+            until(long.policy.weights(root).exists)
             made.remove_node(second, allow_graceful=False)
             unfinished.set_result(not long.policy.ready(root))
         finally:
@@ -109,11 +109,8 @@ def test_a_cluster_that_loses_a_node_gives_the_local_results(cluster, tmp_path, 
         for name in ("episodes", "curves"):
             one, two = (read_table(job.folder(root) / f"{name}.parquet") for root in (here, there))
             pd.testing.assert_frame_equal(one, two)
-    one, two = (
-        load_checkpoint(jobs()[0].policy.checkpoint(root))["learner"]["weights"]
-        for root in (here, there)
-    )
-    assert torch.equal(one, two)
+    one, two = (load_state(jobs()[0].policy.folder(root))["weights"] for root in (here, there))
+    assert np.array_equal(one, two)
     assert ray.is_initialized()  # a cluster that was there before stays
 
     # a failing job is named, and does not stop the others
@@ -141,6 +138,6 @@ def test_a_retry_waits_for_the_folder_and_does_nothing_twice(tmp_path, monkeypat
     monkeypatch.setattr("rapo.jobs.cluster.sleep", pause)
     assert attempt_once(job, tmp_path) is None
     assert len(pauses) == 1  # it waited, and went on once the folder was free
-    made = job.policy.checkpoint(tmp_path).stat().st_mtime_ns
+    made = job.policy.weights(tmp_path).stat().st_mtime_ns
     assert attempt_once(job, tmp_path) is None
-    assert job.policy.checkpoint(tmp_path).stat().st_mtime_ns == made
+    assert job.policy.weights(tmp_path).stat().st_mtime_ns == made

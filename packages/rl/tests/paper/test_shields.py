@@ -3,19 +3,17 @@
 import numpy as np
 import pandas as pd
 import pytest
-import torch
 
-from rapo.agents.checkpoint import load_checkpoint
 from rapo.agents.config import PPOConfig
 from rapo.agents.methods import SHIELD_THRESHOLD
 from rapo.agents.resolve import resolve
 from rapo.agents.run_config import graph_run
-from rapo.agents.saved_run import load_agent
+from rapo.agents.saved_run import load_agent, load_run
 from rapo.agents.shield import Shield
 from rapo.agents.train import train
 from rapo.cascade.setting import Setting
 from rapo.paper import shields
-from rapo.paper.evaluation import evaluate_checkpoint
+from rapo.paper.evaluation import evaluate_run
 from rapo.paper.shields import HELD_OUT, TOLERANCE, make_shield
 
 SHORT = Setting.default().replace(horizons=(60, 20, 60), delay=10)
@@ -31,26 +29,25 @@ def runs(tmp_path_factory):
             method=method, nodes=40, graph_seed=graph_seed, setting=SHORT, ppo=TINY, steps=512
         )
         train(config, folder / name)
-        out[name] = folder / name / "checkpoint.pt"
+        out[name] = folder / name
     return out
 
 
 def test_a_fixed_shield_keeps_ges_weights(runs, tmp_path):
     told = make_shield(str(runs["GE"]), str(tmp_path))
-    policy, config = load_agent(tmp_path / "checkpoint.pt")
+    policy, config = load_agent(tmp_path)
     assert isinstance(policy, Shield) and config.method == "Shield"
     assert policy.threshold == SHIELD_THRESHOLD == told["threshold"]
     assert policy.reference == pytest.approx(resolve(config).references()["sensitive_mass"])
     assert told == {"method": "Shield", "threshold": 0.5, "reference": policy.reference}
-    one, two = (load_checkpoint(p)["learner"]["weights"] for p in (runs["GE"],
-                tmp_path / "checkpoint.pt"))  # fmt: skip
-    assert torch.equal(one, two)
+    one, two = (load_run(p).arrays["policy.0"] for p in (runs["GE"], tmp_path))
+    assert np.array_equal(one, two)
     assert not (tmp_path / "tuning.csv").exists()
 
 
 def test_the_threshold_is_taken(runs, tmp_path):
     assert make_shield(runs["GE"], tmp_path, threshold=0.8)["threshold"] == 0.8
-    assert load_agent(tmp_path / "checkpoint.pt")[0].threshold == 0.8
+    assert load_agent(tmp_path)[0].threshold == 0.8
 
 
 @pytest.fixture(scope="module")
@@ -69,7 +66,7 @@ def test_a_matched_shield_is_tuned_on_held_out_episodes(runs, matched):
     assert 1 <= len(curve) <= shields.TRIES
     # the target is RAPO's replay return over GE's, both on the held-out episodes
     returns = {
-        name: evaluate_checkpoint(
+        name: evaluate_run(
             runs[name], episodes=3, seed=HELD_OUT, horizons=horizons
         ).frame["ReplayReturn"].mean()
         for name, horizons in (("RAPO", None), ("GE", (1, 1, 60)))
@@ -79,7 +76,7 @@ def test_a_matched_shield_is_tuned_on_held_out_episodes(runs, matched):
     assert told["threshold"] == pytest.approx(nearest["threshold"], rel=1e-5)
     assert told["ReplayRet"] == pytest.approx(nearest["ReplayRet"], rel=1e-5)
     assert told["matched"] == (abs(told["ReplayRet"] - told["target"]) <= TOLERANCE)
-    policy, config = load_agent(out / "checkpoint.pt")
+    policy, config = load_agent(out)
     assert config.method == "Shield-UM" and policy.threshold == told["threshold"]
 
 
@@ -98,14 +95,14 @@ def test_bisection_closes_in_from_the_right_side(runs, tmp_path, monkeypatch):
         return Found(of(policy.threshold) if isinstance(policy, Shield) else 100.0)
 
     monkeypatch.setattr(shields, "evaluate", evaluate)
-    monkeypatch.setattr(shields, "evaluate_checkpoint", lambda *_, **__: Found(of(wanted)))
+    monkeypatch.setattr(shields, "evaluate_run", lambda *_, **__: Found(of(wanted)))
     monkeypatch.setattr(shields, "TOLERANCE", 0.002)
     told = make_shield(runs["GE"], tmp_path, match=runs["RAPO"])
     assert told["matched"] and told["threshold"] == pytest.approx(wanted, rel=0.02)
     curve = pd.read_csv(tmp_path / "tuning.csv")
     assert curve["threshold"][0] == pytest.approx((0.02 * 2.0) ** 0.5)
     assert curve["threshold"][1] > curve["threshold"][0]  # it kept too little
-    monkeypatch.setattr(shields, "evaluate_checkpoint", lambda *_, **__: Found(99.0))
+    monkeypatch.setattr(shields, "evaluate_run", lambda *_, **__: Found(99.0))
     told = make_shield(runs["GE"], tmp_path / "far", match=runs["RAPO"])
     assert not told["matched"] and len(told["tuning"]) == shields.TRIES
     assert told["threshold"] == pytest.approx(2, rel=0.01)
@@ -114,7 +111,7 @@ def test_bisection_closes_in_from_the_right_side(runs, tmp_path, monkeypatch):
 def refused(words, out, *args, **options):
     with pytest.raises(ValueError, match=words):
         make_shield(*args, out, **options)
-    assert not (out / "checkpoint.pt").exists() and not (out / "tuning.csv").exists()
+    assert not (out / "weights.safetensors").exists() and not (out / "tuning.csv").exists()
 
 
 def test_refusals(runs, tmp_path, monkeypatch):
@@ -125,15 +122,15 @@ def test_refusals(runs, tmp_path, monkeypatch):
     refused("match policies of one graph", tmp_path, ge, match=runs["other"])
     refused("tunes its threshold, got --threshold 0.4", tmp_path, ge, match=rapo, threshold=0.4)
     refused("threshold must be", tmp_path, ge, threshold=-1.0)
-    refused("there is no checkpoint at", tmp_path, tmp_path / "none.pt")
+    refused("there is no run at", tmp_path, tmp_path / "none")
 
 
 def test_an_earlier_shield_is_not_overwritten(runs, tmp_path):
     make_shield(runs["GE"], tmp_path)
-    before = (tmp_path / "checkpoint.pt").read_bytes()
-    with pytest.raises(ValueError, match=r"checkpoint.pt exists; choose another --out"):
+    before = (tmp_path / "weights.safetensors").read_bytes()
+    with pytest.raises(ValueError, match="holds a run; choose another --out"):
         make_shield(runs["GE"], tmp_path, threshold=0.7)
-    assert (tmp_path / "checkpoint.pt").read_bytes() == before
+    assert (tmp_path / "weights.safetensors").read_bytes() == before
 
 
 def test_a_threshold_is_tuned_on_episodes_that_no_table_shows(runs, tmp_path, monkeypatch):
@@ -146,7 +143,7 @@ def test_a_threshold_is_tuned_on_episodes_that_no_table_shows(runs, tmp_path, mo
 
         return call
 
-    for name in ("evaluate", "evaluate_checkpoint"):
+    for name in ("evaluate", "evaluate_run"):
         monkeypatch.setattr(shields, name, watched(getattr(shields, name)))
     make_shield(runs["GE"], tmp_path, match=runs["RAPO"], episodes=2)
     assert len(seeds) >= 3

@@ -196,7 +196,7 @@ WRONG = {
     "preset": (["--preset", "huge"], "huge"),
     "engine": (["--engine", "cloud"], "cloud"),
     "jobs": (["--jobs", "0"], "0"),
-    "no such file": (["--policy", "nowhere/checkpoint.pt"], "nowhere"),
+    "no such file": (["--policy", "nowhere"], "nowhere"),
     "no such module": (["--policy", "nowhere:policy"], "nowhere"),
     "words": (["--policy", "bold"], "bold"),
     "actions": (["--policy", "suite_policies:ninth", "--domains", "routing"], "0..3"),
@@ -276,7 +276,7 @@ def test_a_checkpoint_of_a_platform_is_scored_and_refused_elsewhere(here, tmp_pa
         method="RAPO", env="rapo/Routing-v0", env_kwargs=kwargs, steps=256, ppo=small
     )
     train(config, tmp_path / "run")
-    path = str(tmp_path / "run" / "checkpoint.pt")
+    path = str(tmp_path / "run")
     (card,) = run_suite("routing", "one", tmp_path / "out", policy=path, stand_in=True)
     ours = card.rows[card.rows["kernel"] == "RAPO"].iloc[0]
     assert ours["ASD"] > 0  # it sees the memory

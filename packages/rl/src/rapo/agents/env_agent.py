@@ -8,7 +8,7 @@ from typing import Any
 import gymnasium
 import numpy as np
 import numpy.typing as npt
-from gymnasium.spaces import Discrete, flatten
+from gymnasium.spaces import Box, Discrete, flatten
 
 from rapo.agents.agent import Agent
 from rapo.agents.cost_env import CostFunction, GymTask, find_cost, make_env, seeds_from
@@ -30,6 +30,21 @@ class EnvAgent:
         self, agent: Agent, observations: gymnasium.Space[Any], actions: Discrete, seed: int = 0
     ) -> None:
         self.agent, self.observation_space, self.action_space = agent, observations, actions
+        self._rng = np.random.default_rng(seed)
+
+    @property
+    def actor(self) -> Any:
+        """The policy as the diagnostic takes it.
+
+        Where observations are flat and actions start at 0 it is the bare agent, which tells its
+        action probabilities; else this object, which draws its actions by itself.
+        """
+        space = self.observation_space
+        flat = isinstance(space, Box) and len(space.shape) == 1 and self.action_space.start == 0
+        return self.agent if flat else self
+
+    def set_random_seed(self, seed: int) -> None:
+        """Begin the draws of `act` anew."""
         self._rng = np.random.default_rng(seed)
 
     def law(self, observation: Any) -> npt.NDArray[np.float64]:

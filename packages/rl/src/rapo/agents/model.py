@@ -39,23 +39,23 @@ class Model:
         inputs: entries of an observation, d.
         actions: how many.
         signals: outputs of the critic, the reward and each cost.
-        told: further entries that only the critic sees, such as the phase of the schedule.
+        extra: further entries that only the critic sees, such as the phase of the schedule.
         hidden: width of the layers; a memory has half as many entries, which gives the GRU about
             as many weights as the MLP it replaces.
     """
 
     def __init__(
-        self, kind: str, inputs: int, actions: int, signals: int, hidden: int, told: int = 0
+        self, kind: str, inputs: int, actions: int, signals: int, hidden: int, extra: int = 0
     ) -> None:
         if kind not in ("mlp", "gru"):
             raise UserError(f"network must be mlp or gru, got {kind!r}")
-        self.kind, self.inputs, self.actions, self.told = kind, inputs, actions, told
+        self.kind, self.inputs, self.actions, self.extra = kind, inputs, actions, extra
         self.memory = max(1, hidden // 2) if kind == "gru" else 0
         policy = GRU if kind == "gru" else MLP
         self.buffer = Buffer(
             [
                 policy.shapes(inputs, self.memory or hidden, actions),
-                MLP.shapes(inputs + self.memory + told, hidden, signals),
+                MLP.shapes(inputs + self.memory + extra, hidden, signals),
             ]
         )
         self.policy: Any = policy(*self.buffer.views[0])

@@ -305,8 +305,8 @@ class PPO:
         return np.asarray(self._with_phase(shown, phase[None]).numpy()[0])
 
     def _with_phase(self, shown: Tensor, phase: Float) -> Tensor:
-        """What the critic sees, (N, f + told)."""
-        if not self.model.told:
+        """What the critic sees, (N, f + extra)."""
+        if not self.model.extra:
             return shown
         return torch.cat((shown, torch.from_numpy(phase)), dim=1)
 
@@ -334,13 +334,14 @@ class PPO:
         if lost:
             raise UserError(f"the checkpoint lacks {lost} and cannot be gone on with")
         self.updates = int(state["updates"])
-        self.buffer.values.copy_(state["weights"])
-        self.adam.state[self.buffer.values] = {k: v.clone() for k, v in state["adam"].items()}
+        self.buffer.values.copy_(torch.as_tensor(state["weights"]))
+        moments = {k: torch.as_tensor(v).clone() for k, v in state["adam"].items()}
+        self.adam.state[self.buffer.values] = moments
         self.normaliser.load(state["normaliser"])
         self.duals.values = np.asarray(state["duals"]).copy()
         self.env.restore(state["env"])
         self.x = np.asarray(state["x"]).copy()
-        self.state = state["memory"].clone()
+        self.state = torch.as_tensor(state["memory"]).clone()
         self.forget = np.asarray(state["forget"]).copy()
         self.phase = np.asarray(state["phase"]).copy()
         self.costs = np.asarray(state["costs"]).copy()

@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any, Protocol
 from uuid import uuid4
 
-from rapo.agents.checkpoint import replace_text
 from rapo_core.checks import UserError
+from rapo_core.files import written_whole
 
 IDS = "tracking.json"
 """In the folder of a run: under which id each service knows it, so that it goes on there."""
@@ -181,5 +181,6 @@ def _id_of(out: Path, name: str, new: Any) -> str:
     known: dict[str, str] = json.loads(path.read_text()) if path.exists() else {}
     if name not in known:
         known[name] = new()
-        replace_text(path, json.dumps(known, indent=2) + "\n")
+        with written_whole(path) as part:
+            part.write_text(json.dumps(known, indent=2) + "\n", encoding="utf-8")
     return known[name]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import asdict
 from math import isfinite
 from pathlib import Path
 from time import perf_counter
@@ -13,22 +12,24 @@ from typing import Any
 import pandas as pd
 import torch
 
-from rapo.agents.checkpoint import load_checkpoint, replace_text, save_checkpoint, unpacked
+from rapo.agents.card import model_card
 from rapo.agents.methods import METHODS
 from rapo.agents.ppo import PPO
 from rapo.agents.resolve import EpisodeRun, GymnasiumRun, resolve
 from rapo.agents.run_config import RunConfig
-from rapo.agents.run_file import NAME, write_run
+from rapo.agents.run_file import NAME, read_run, write_run
+from rapo.agents.saved_run import CARD, OLD, SavedRun, load_state, save_state, saved_of
 from rapo.agents.tracking import Tracker, checked_trackers, open_trackers
 from rapo.jobs.lock import locked
 from rapo_core.checks import UserError
+from rapo_core.files import written_whole
 
 OpenRun = EpisodeRun | GymnasiumRun
 Report = Callable[[int, dict[str, float]], None]
 """Called after every rollout with the steps so far and what happened."""
 
 SAVE_EVERY = 25
-"""Rollouts between two checkpoints."""
+"""Rollouts after which a run is saved."""
 LAST_SHARE = 0.1
 """Final share of training over which budgets are judged."""
 FREE = ("steps", "track")
@@ -46,12 +47,13 @@ def train(
     resume: bool = False,
     report: Report | None = None,
 ) -> dict[str, Any]:
-    """Train a method and leave `checkpoint.pt`, `progress.csv` and `summary.json` in `out`.
+    """Train a method and leave its run in the folder `out`.
 
-    `run.toml` beside them repeats the run: `train(read_run(path), ...)`.
+    Beside the files of `saved_run` there are `progress.csv`, a row per rollout, and `summary.json`.
+    `train(read_run(out / "run.toml"), ...)` repeats the run.
 
-    A killed run goes on with `resume=True` from its last checkpoint and ends with the weights it
-    would have had; on a foreign environment, which has no snapshot, it goes on with new episodes.
+    A killed run goes on with `resume=True` from where it was saved last and ends with the weights
+    it would have had. A foreign environment has no snapshot: there it goes on with new episodes.
 
     Args:
         config: what to train.
@@ -66,25 +68,22 @@ def train(
     if row.policy_of is not None and row.shield is None:
         raise UserError(
             f"{row.name} is an evaluation of a trained {row.policy_of}: run rapo train "
-            f"{row.policy_of}, then rapo rsd RUN/checkpoint.pt --method {row.name}"
+            f"{row.policy_of}, then rapo rsd RUN --method {row.name}"
         )
     if row.shield == "matched":
         raise UserError(
-            f"{row.name} is tuned, not trained: give --policy (a checkpoint of {row.policy_of}) "
-            "and --match (a checkpoint of RAPO)"
+            f"{row.name} is tuned, not trained: give --policy (a run of {row.policy_of}) and "
+            "--match (a run of RAPO)"
         )
     torch.set_num_threads(1)
     track = checked_trackers(config.track)
     run = resolve(config)  # whatever is wrong with the config shows before a folder is made
     config, learner, shield = run.config, run.learner(), _shield(run)
     with locked(out):
-        earlier = _earlier(run, out, resume)
-        plan = config.to_dict()
-        if earlier is not None:
-            state = earlier["learner"]
-            learner.load({**state, "env": unpacked(state["env"])})
-        trackers = open_trackers(track, out, plan, learner.steps)
-        replace_text(out / "config.json", json.dumps(plan, indent=2) + "\n")
+        state = _earlier(run, out, resume)
+        if state is not None:
+            learner.load(state)
+        trackers = open_trackers(track, out, config.to_dict(), learner.steps)
         write_run(out / NAME, config)
         start, first = perf_counter(), learner.updates
         try:
@@ -96,45 +95,36 @@ def train(
                     report(learner.steps, numbers)
                 if learner.updates % SAVE_EVERY == 0 and learner.updates < config.updates:
                     log.flush()
-                    _save(out, run, learner, shield, finished=False)
+                    _save(out, saved_of(run, learner, shield), learner)
             log.flush()
-            _save(out, run, learner, shield, finished=True)
+            saved = saved_of(run, learner, shield)
+            _save(out, saved, learner)
         finally:
             for tracker in trackers:
                 tracker.close()
         seconds = perf_counter() - start
-        return _summarise(out, config, learner, seconds, learner.updates - first)
+        summary = _summarise(out, config, learner, seconds, learner.updates - first)
+        _write_text(out / CARD, model_card(saved, summary))
+        return summary
 
 
 def _earlier(run: OpenRun, out: Path, resume: bool) -> dict[str, Any] | None:
-    """The checkpoint to go on from, or None for a fresh start; anything else is refused."""
-    path, plan = out / "checkpoint.pt", out / "config.json"
-    if not path.exists() and not plan.exists():
+    """The state to go on from, or None for a fresh start; anything else is refused."""
+    if not (out / NAME).exists() and not (out / OLD).exists():
         return None
     if not resume:
         raise UserError(f"{out} holds a run; go on with --resume, or choose another --out")
-    content: dict[str, Any] | None = None
-    if path.exists():
-        content = load_checkpoint(path)
-        before = content["config"]
-    else:  # cut before its first checkpoint
-        try:
-            before = dict(json.loads(plan.read_text()))
-        except (ValueError, TypeError):
-            raise UserError(f"{plan} is damaged; remove {out} and start again") from None
-    now = run.config.to_dict()
-    if now["steps"] < before.get("steps", 0):
+    if not (out / NAME).exists() or (out / OLD).exists():
+        raise UserError(f"{out} holds a run of rapo 0.2; train again in another --out")
+    before, now = read_run(out / NAME).to_dict(), run.config.to_dict()
+    if now["steps"] < before["steps"]:
         raise UserError(
             f"{out} was trained for {before['steps']} steps, which cannot become {now['steps']}"
         )
     differing = [name for name in _changes(before, now) if name not in FREE]
     if differing:
         raise UserError(f"{out} is a run of another config; they differ in {', '.join(differing)}")
-    if content is not None and content["graph_hash"] != run.graph_hash:
-        raise UserError(
-            f"{out} was trained on graph {content['graph_hash']}, this is {run.graph_hash}"
-        )
-    return content
+    return load_state(out)
 
 
 def _changes(before: Any, now: Any, name: str = "") -> list[str]:
@@ -151,42 +141,22 @@ def _changes(before: Any, now: Any, name: str = "") -> list[str]:
 
 
 def _shield(run: OpenRun) -> dict[str, float] | None:
-    """What a checkpoint says of the shield around its policy; None without one."""
+    """Threshold and reference of the shield around the policy; None without one."""
     threshold = run.config.threshold
     if threshold is None or not isinstance(run, EpisodeRun):
         return None
     return {"threshold": threshold, "reference": run.references()["sensitive_mass"]}
 
 
-def _save(
-    out: Path,
-    run: OpenRun,
-    learner: PPO,
-    shield: dict[str, float] | None,
-    *,
-    finished: bool,
-) -> None:
-    model, config = learner.model, run.config
-    save_checkpoint(
-        out / "checkpoint.pt",
-        {
-            "method": config.method,
-            "config": config.to_dict(),
-            "graph_hash": run.graph_hash,
-            "finished": finished,
-            "model": {
-                "kind": model.kind,
-                "inputs": model.inputs,
-                "actions": model.actions,
-                "signals": 1 + len(learner.constraints),
-                "hidden": config.ppo.hidden,
-                "told": model.told,
-            },
-            "constraints": [asdict(constraint) for constraint in learner.constraints],
-            "shield": shield,
-            "learner": learner.save(),
-        },
-    )
+def _save(out: Path, saved: SavedRun, learner: PPO) -> None:
+    """Write the state before the weights: a policy is never newer than what goes on with it."""
+    save_state(out, learner)
+    saved.save(out)
+
+
+def _write_text(path: Path, text: str) -> None:
+    with written_whole(path) as part:
+        part.write_text(text, encoding="utf-8")
 
 
 def _summarise(
@@ -224,7 +194,7 @@ def _summarise(
         "steps_per_second": round(updates * config.ppo.rollout / seconds) if updates else None,
         "environment_share": round(learner.env_seconds / seconds, 4) if updates else None,
     }
-    replace_text(path, json.dumps(summary, indent=2) + "\n")
+    _write_text(path, json.dumps(summary, indent=2) + "\n")
     return summary
 
 
@@ -237,7 +207,7 @@ def _mean(rows: pd.DataFrame, name: str) -> float | None:
 class _Log:
     """`progress.csv`, a row per rollout; the trackers are told the same.
 
-    What was logged after the checkpoint that a run goes on from is dropped: it comes again.
+    What was logged after the state that a run goes on from is dropped: it comes again.
     """
 
     def __init__(self, out: Path, learner: PPO, trackers: Sequence[Tracker]) -> None:
@@ -248,10 +218,10 @@ class _Log:
             kept = self.path.read_text().splitlines(True) if self.path.exists() else []
             if len(kept) <= updates:
                 raise UserError(
-                    f"{self.path} lacks rollouts before the checkpoint's {updates}; restore it, or "
-                    "start again in another folder"
+                    f"{self.path} lacks some of the {updates} rollouts that were saved; restore it "
+                    "or start again in another folder"
                 )
-        replace_text(self.path, "".join(kept[: 1 + updates]))
+        _write_text(self.path, "".join(kept[: 1 + updates]))
         self.fresh = updates == 0
         self.trackers = trackers
 

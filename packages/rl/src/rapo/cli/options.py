@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -88,3 +88,35 @@ def graph_kwargs(
     network = None if graph is None else read_graph_option(graph)
     kwargs = {"nodes": nodes, "graph_seed": graph_seed, "graph": network, **others}
     return {name: value for name, value in kwargs.items() if value is not None}
+
+
+def make_environment(env: str, kwargs: Mapping[str, Any]) -> Any:
+    """Make the environment that `--env` names, for the diagnostic.
+
+    Args:
+        env: a Gymnasium id, `package:id` to import the package that registers the id, or
+            `package.module:name` of a class or function that makes the environment.
+        kwargs: its keyword arguments.
+
+    Raises:
+        UserError: there is no such environment, or it takes no such arguments.
+    """
+    from gymnasium.envs.registration import registry
+
+    from rapo.agents.cost_env import make_env
+    from rapo.agents.run_config import platform_maker
+    from rapo.names import import_named
+
+    try:
+        if (make := platform_maker(env)) is not None:
+            return make(1, **kwargs)
+        module, _, name = env.rpartition(":")
+        if not module or name in registry or "/" in name:
+            return make_env(env, kwargs)
+        maker = import_named(env, "environment")
+        made = maker(**kwargs) if callable(maker) else maker
+    except TypeError as error:
+        raise UserError(f"cannot make the environment {env}: {error}") from error
+    if not hasattr(made, "action_space"):
+        raise UserError(f"{env} is not an environment, got {made!r}")
+    return made

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rapo.cli.options import Fit, Force, GraphFile, Regions, graph_kwargs
+from rapo.cascade.setting import ACTIONS
+from rapo.cli.options import Fit, Force, GraphFile, Regions, graph_kwargs, make_environment
 from rapo.cli.parse import parse_horizons
 from rapo_core.checks import UserError
 
@@ -20,16 +21,27 @@ def rsd(
     policy: Annotated[
         str,
         typer.Argument(
-            help="RUN/checkpoint.pt, aggressive, moderate, conservative, scripted, a .zip of "
+            help="The folder of a run, aggressive, moderate, conservative, scripted, a .zip of "
             "Stable-Baselines3 (PPO, A2C, DQN, ...), or package.module:name of a policy of your "
             "own."
         ),
     ],
     method: Annotated[
         str | None,
-        typer.Option(help="Checkpoints: as what to evaluate it, such as off@rep or Shield."),
+        typer.Option(help="Runs: as what to evaluate it, such as off@rep or Shield."),
     ] = None,
-    threshold: Annotated[float | None, typer.Option(help="Checkpoints: of a Shield.")] = None,
+    threshold: Annotated[float | None, typer.Option(help="Runs: of a Shield.")] = None,
+    env: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ID",
+            help="Instead of a graph: a Gymnasium id (rapo/Routing-v0, package:ID, ...), or "
+            "package.module:name of what makes an environment of the ReplayEnv protocol.",
+        ),
+    ] = None,
+    env_kwargs: Annotated[
+        str | None, typer.Option(help="Keyword arguments of the environment, as JSON.")
+    ] = None,
     nodes: Annotated[int | None, typer.Option(help="Size of the graph, default 250.")] = None,
     graph_seed: Annotated[int | None, typer.Option(help="Seed of the graph, default 0.")] = None,
     graph: GraphFile = None,
@@ -62,17 +74,21 @@ def rsd(
     out: Annotated[Path | None, typer.Option(help="Folder to save the result in.")] = None,
     force: Force = False,
 ) -> None:
-    """Does a policy replay? Run the diagnostic on a graph environment.
+    """Does a policy replay? Run the diagnostic on a graph, a platform or your own environment.
 
     \b
     rapo rsd aggressive --nodes 100 --deformation off
     rapo rsd aggressive --graph net.npz --against-p0
-    rapo rsd runs/RAPO/checkpoint.pt --out results/RAPO
+    rapo rsd runs/RAPO --out results/RAPO
+    rapo rsd 1 --env rapo/Routing-v0
     """  # noqa: D301  # click keeps the lines after a backspace as they are
     from rich.console import Console
 
+    from rapo.agents.run_config import GRAPH_ENV
+    from rapo.policies import is_run
     from rapo.rsd.report import text_table
     from rapo.rsd.result import files_in
+    from rapo.rsd.runner import evaluate
     from rapo_core.files import refuse_to_overwrite
 
     options: dict[str, Any] = {
@@ -83,8 +99,23 @@ def rsd(
     if out is not None:
         refuse_to_overwrite(*files_in(out), force=force)
     made_of = {"deformation": deformation, "regions": regions, "observe": observe, "fit": fit}
-    env_kwargs = graph_kwargs(nodes, graph_seed, graph, **made_of)
-    result = _evaluate(policy, env_kwargs, method, threshold, options)
+    kwargs = graph_kwargs(nodes, graph_seed, graph, **made_of)
+    if env_kwargs is not None:
+        from rapo.agents.run_file import parse_env_kwargs
+
+        kwargs |= parse_env_kwargs("--env-kwargs", env_kwargs)
+    if env is not None and (idle := {"nodes", "graph_seed", "graph", "regions", "fit"} & {*kwargs}):
+        raise UserError(f"{', '.join(sorted(idle))} are for graphs, not for --env {env}")
+    as_what = {"--method": method, "--threshold": threshold}
+    if env is None and is_run(policy):
+        result = _evaluate_run(policy, kwargs, method, threshold, options)
+    elif used := [name for name, value in as_what.items() if value is not None]:
+        raise UserError(
+            f"{', '.join(used)} is for runs on what they were trained on, got {policy!r}"
+        )
+    else:
+        made = make_environment(GRAPH_ENV if env is None else env, kwargs)
+        result = evaluate(made, _policy_of(policy, made), **options)
     console = Console()
     console.print(text_table({result.manifest.get("method", policy): result}))
     for line in _notes(result.manifest):
@@ -94,34 +125,35 @@ def rsd(
         console.print(f"wrote {out}; rapo report {out} makes a page of it", highlight=False)
 
 
-def _evaluate(
-    policy: str,
-    env_kwargs: Mapping[str, Any],
+def _policy_of(name: str, env: Any) -> Any:
+    """Find the policy of a name; numbers are actions of the environment."""
+    from rapo.envs.vector import GraphDiffusionVectorEnv
+    from rapo.policies import find_policy
+
+    space = getattr(env, "single_action_space", None) or env.action_space
+    names = ACTIONS if isinstance(env, GraphDiffusionVectorEnv) else ()
+    return find_policy(name, actions=int(getattr(space, "n", 0)), action_names=names)
+
+
+def _evaluate_run(
+    folder: str,
+    kwargs: Mapping[str, Any],
     method: str | None,
     threshold: float | None,
     options: Mapping[str, Any],
 ) -> RSDResult:
-    """Evaluate a checkpoint on the graph it was trained on, any other policy on the graph named."""
-    from rapo.envs.vector import GraphDiffusionVectorEnv
-    from rapo.policies import find_policy, is_run
-    from rapo.rsd.runner import evaluate
+    """Evaluate a run on what it was trained on; options of a graph have to be those of its own."""
+    from rapo.paper.evaluation import evaluate_run
 
-    if not is_run(policy):
-        for name, value in (("--method", method), ("--threshold", threshold)):
-            if value is not None:
-                raise UserError(f"{name} is for checkpoints (RUN/checkpoint.pt), got {policy!r}")
-        return evaluate(GraphDiffusionVectorEnv(1, **env_kwargs), find_policy(policy), **options)
-    from rapo.paper.evaluation import evaluate_checkpoint
-
-    expected = {n: v for n, v in env_kwargs.items() if n in ("nodes", "graph_seed")}
-    graph = env_kwargs.get("graph")
-    if others := {n: v for n, v in env_kwargs.items() if n != "graph" and n not in expected}:
+    expected = {n: v for n, v in kwargs.items() if n in ("nodes", "graph_seed")}
+    graph = kwargs.get("graph")
+    if others := {n: v for n, v in kwargs.items() if n != "graph" and n not in expected}:
         raise UserError(
-            f"a checkpoint brings its own {', '.join(others)}, got {others}; see --method for "
+            f"a run brings its own {', '.join(others)}, got {others}; see --method for "
             "what else it can be evaluated as"
         )
-    return evaluate_checkpoint(
-        policy, method=method, threshold=threshold, expected=expected,
+    return evaluate_run(
+        folder, method=method, threshold=threshold, expected=expected,
         graph_hash=None if graph is None else graph.hash, **options,
     )  # fmt: skip
 

@@ -23,7 +23,7 @@ def run(
     policy: Annotated[
         str | None,
         typer.Option(
-            help="RUN/checkpoint.pt of rapo train --env, a .zip of Stable-Baselines3, or "
+            help="A run of rapo train --env, a .zip of Stable-Baselines3, or "
             "package.module:name; default each domain's constant action."
         ),
     ] = None,

@@ -124,7 +124,7 @@ def train(
     """  # noqa: D301  # click keeps the lines after a backspace as they are
     from rich.console import Console
 
-    from rapo.agents.run_file import read_run
+    from rapo.agents.run_file import NAME, read_run
 
     options = TrainOptions(
         method=method, env=env, env_kwargs=env_kwargs, cost=cost, delay=delay, nodes=nodes,
@@ -140,7 +140,7 @@ def train(
             return
         configs = run_configs(None if config is None else read_run(config), options)
         folders = [run_folder(out, each, len(configs) > 1) for each in configs]
-        taken = [folder for folder in folders if (folder / "config.json").exists()]
+        taken = [folder for folder in folders if (folder / NAME).exists()]
         if taken and not resume:
             raise UserError(f"{taken[0]} holds a run; go on with --resume, or choose another --out")
         configs = [_settled(each, console) for each in configs]
@@ -188,7 +188,7 @@ def _stopped(folders: Sequence[Path], arguments: Sequence[str], resume: bool) ->
     arguments = [*arguments] if resume else [*arguments, "--resume"]
     names = str(folders[0]) + (f" and {len(folders) - 1} more" if len(folders) > 1 else "")
     command = shlex.join(["rapo", *arguments])
-    return KeyboardInterrupt(f"to go on from the last checkpoint in {names}: {command}")
+    return KeyboardInterrupt(f"to go on from what was saved last in {names}: {command}")
 
 
 def run_folder(out: Path | None, config: RunConfig, several: bool) -> Path:
@@ -249,7 +249,7 @@ def _guard(
         verdict = "matched" if made["matched"] else "NOT matched"
         text += f", ReplayRet {made['ReplayRet']:.3f} for RAPO's {made['target']:.3f}: {verdict}"
     console.print(text, highlight=False)
-    console.print(f"wrote {folder / 'checkpoint.pt'}", highlight=False)
+    console.print(f"wrote {folder}", highlight=False)
 
 
 def train_all(
@@ -349,4 +349,4 @@ def _summary_lines(folder: Path, summary: Mapping[str, Any]) -> Iterator[str]:
             f"  cost {name} {cost} of budget {budget['budget']:.3f}: {verdict} "
             f"(dual {budget['dual']:.2f}{cap})"
         )
-    yield f"  wrote {folder / 'checkpoint.pt'}"
+    yield f"  rapo rsd {folder} runs the diagnostic on its policy"

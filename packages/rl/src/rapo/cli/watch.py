@@ -42,7 +42,7 @@ def watch(
     policy: Annotated[
         str | None,
         typer.Option(
-            help="Instead of an action: RUN/checkpoint.pt (on its own graph), a .zip of "
+            help="Instead of an action: the folder of a run (on its own graph), a .zip of "
             "Stable-Baselines3, package.module:name, or scripted."
         ),
     ] = None,
@@ -65,7 +65,7 @@ def watch(
 
     \b
     rapo watch --out replay.gif
-    rapo watch --graph net.npz --policy runs/RAPO/checkpoint.pt --out net.mp4
+    rapo watch --graph net.npz --policy runs/RAPO --out net.mp4
     rapo watch --env rapo/Routing-v0 --out routing.gif
     """  # noqa: D301  # click keeps the lines after a backspace as they are
     from rich.progress import Progress

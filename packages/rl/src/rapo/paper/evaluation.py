@@ -1,23 +1,25 @@
-"""Frozen evaluation of a checkpoint as any method that its policy can stand for."""
+"""Frozen evaluation of a run as any method that its policy can stand for."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from rapo.agents.agent import Agent
+from rapo.agents.cost_env import make_env
+from rapo.agents.env_agent import EnvAgent
 from rapo.agents.methods import SHIELD_THRESHOLD, Method, method_named
-from rapo.agents.resolve import EpisodeRun, open_episodes
-from rapo.agents.saved_run import load_run, policy_of
+from rapo.agents.resolve import EpisodeRun
+from rapo.agents.saved_run import SavedRun, load_agent, load_run, open_saved
 from rapo.agents.shield import Shield
 from rapo.rsd.result import RSDResult
 from rapo.rsd.runner import evaluate
 from rapo_core.checks import UserError
 
 
-def evaluate_checkpoint(
-    path: Path | str,
+def evaluate_run(
+    folder: Path | str,
     *,
     method: str | None = None,
     threshold: float | None = None,
@@ -25,10 +27,12 @@ def evaluate_checkpoint(
     expected: Mapping[str, int] | None = None,
     **options: Any,
 ) -> RSDResult:
-    """Run RSD with the policy of a checkpoint on the graph it was trained on.
+    """Run RSD with the policy of a run on the environment it was trained on.
+
+    An environment that is not of this package has to offer the protocol of `rapo.rsd.evaluate`.
 
     Args:
-        path: `RUN/checkpoint.pt`.
+        folder: the folder of the run.
         method: as what to evaluate it: its own method (default), or one that evaluates its policy
             (off@rep, slow-decay, top-k and local for RAPO; Shield for GE).
         threshold: of a shield, instead of its own.
@@ -36,8 +40,10 @@ def evaluate_checkpoint(
         expected: the nodes and graph_seed that the caller expects.
         options: of `rapo.rsd.evaluate`.
     """
-    content, run = run_of_graph(path, graph_hash, expected)
-    policy, config = policy_of(content), run.config
+    if not load_run(folder).config.has_episodes:
+        return _evaluate_foreign(folder, (method, threshold, graph_hash, expected), options)
+    saved, run = run_of_graph(folder, graph_hash, expected)
+    policy, config = saved.policy(), run.config
     row = method_named(config.method if method is None else method)
     if options.get("off_at_replay") and row.name == "RAPO":
         row = method_named("off@rep")
@@ -45,7 +51,7 @@ def evaluate_checkpoint(
     policy = shielded(policy, row, run, threshold)
     result = evaluate(env, policy, **options)
     rollout = config.ppo.rollout
-    training = {"steps": content["learner"]["updates"] * rollout, "of": config.updates * rollout}
+    training = {"steps": saved.updates * rollout, "of": config.updates * rollout}
     result.manifest.update({"method": row.name, "policy": config.to_dict(), "training": training})
     if isinstance(policy, Shield):
         result.manifest["shield"] = {
@@ -56,31 +62,49 @@ def evaluate_checkpoint(
     return result
 
 
+def _evaluate_foreign(
+    folder: Path | str, only_ours: Sequence[Any], options: Mapping[str, Any]
+) -> RSDResult:
+    """Run RSD on the user's own environment that a policy was trained on."""
+    policy, config = load_agent(folder)
+    assert isinstance(policy, EnvAgent)
+    if any(value for value in only_ours):
+        raise UserError(
+            f"{folder} was trained on {config.env}: leave --method, --threshold and the options "
+            "of a graph out"
+        )
+    result = evaluate(make_env(config.env, config.env_kwargs), policy.actor, **options)
+    result.manifest.update({"method": config.method, "policy": config.to_dict()})
+    return result
+
+
 def run_of_graph(
-    path: Path | str, graph_hash: str | None = None, expected: Mapping[str, int] | None = None
-) -> tuple[dict[str, Any], EpisodeRun]:
-    """A checkpoint's content and its run, if it was trained on the graph that the caller expects.
+    folder: Path | str, graph_hash: str | None = None, expected: Mapping[str, int] | None = None
+) -> tuple[SavedRun, EpisodeRun]:
+    """Load a run, if it was trained on the graph that the caller expects.
 
     Args:
-        path: `RUN/checkpoint.pt`.
+        folder: the folder of the run.
         graph_hash: of the graph; None for whichever it is.
         expected: nodes and graph_seed of a generated one.
     """
-    content, config = load_run(path)
-    run, kwargs = open_episodes(config), config.env_kwargs
+    saved, run = open_saved(folder)
+    kwargs = run.config.env_kwargs
     if graph_hash is not None and graph_hash != run.graph_hash:
         raise UserError(
-            f"{path} was trained on graph {run.graph_hash}, got graph {graph_hash}; leave "
+            f"{folder} was trained on graph {run.graph_hash}, got graph {graph_hash}; leave "
             "--nodes, --graph-seed and --graph out to evaluate it on its own"
         )
     for name, value in (expected or {}).items():
         if kwargs.get(name) != value:
-            trained = kwargs.get("graph") or f"{config.nodes} nodes, graph_seed {config.graph_seed}"
-            raise UserError(
-                f"{path} was trained on {trained}, got {name} {value}; leave --nodes, --graph-seed "
-                "and --graph out to evaluate it on its own"
+            trained = kwargs.get("graph") or ", ".join(
+                f"{key} {kwargs[key]}" for key in ("nodes", "graph_seed") if key in kwargs
             )
-    return content, run
+            raise UserError(
+                f"{folder} was trained on {trained or run.config.env}, got {name} {value}; leave "
+                "--nodes, --graph-seed and --graph out to evaluate it on its own"
+            )
+    return saved, run
 
 
 def shielded(
@@ -97,8 +121,8 @@ def shielded(
         return policy
     if threshold is None and row.shield == "matched":
         raise UserError(
-            f"{row.name} needs its tuned threshold: rapo train {row.name} --policy GE/checkpoint.pt"
-            " --match RAPO/checkpoint.pt, or give --threshold"
+            f"{row.name} needs its tuned threshold: rapo train {row.name} --policy GE --match "
+            "RAPO, or give --threshold"
         )
     reference = run.references()["sensitive_mass"]
     chosen = SHIELD_THRESHOLD if threshold is None else threshold

@@ -21,7 +21,7 @@ import pandas as pd
 from rapo.agents.methods import METHODS, method_named
 from rapo.agents.resolve import EpisodeRun, open_episodes
 from rapo.agents.run_config import RunConfig
-from rapo.agents.saved_run import load_run, policy_of
+from rapo.agents.saved_run import WEIGHTS, open_saved
 from rapo.agents.train import train
 from rapo.cascade.engine import Cascade
 from rapo.cascade.greedy_policy import GreedyPolicy
@@ -80,21 +80,21 @@ class Policy:
         """Where the training is, below the folder of the results."""
         return root / "jobs" / self.key / "run"
 
-    def checkpoint(self, root: Path) -> Path:
-        """Where the trained policy is."""
-        return self.folder(root) / "checkpoint.pt"
+    def weights(self, root: Path) -> Path:
+        """Where the weights of the trained policy are."""
+        return self.folder(root) / WEIGHTS
 
     def ready(self, root: Path) -> bool:
         """Whether nothing has to be trained or tuned any more."""
         if self.untrained:
             return True
-        last = self.checkpoint(root) if self.tuned else self.folder(root) / "summary.json"
+        last = self.weights(root) if self.tuned else self.folder(root) / "summary.json"
         return last.exists()
 
     def make(self, root: Path) -> None:
-        """Train or tune the policy; a training that was cut goes on from its checkpoint."""
+        """Train or tune the policy; a training that was cut goes on from where it was saved."""
         if self.tuned:
-            ge, rapo = (policy.checkpoint(root) for policy in self.needs)
+            ge, rapo = (policy.folder(root) for policy in self.needs)
             make_shield(ge, self.folder(root), match=rapo, episodes=TUNING_EPISODES)
         elif not self.untrained:
             train(self.config, self.folder(root), resume=True)
@@ -105,8 +105,8 @@ class Policy:
             return GreedyPolicy(), open_episodes(self.config)
         if self.untrained:
             return ConstantPolicy(ACTIONS.index(self.untrained)), open_episodes(self.config)
-        content, config = load_run(self.checkpoint(root))
-        return policy_of(content), open_episodes(config)
+        saved, run = open_saved(self.folder(root))
+        return saved.policy(), run
 
     @property
     def seconds(self) -> float:

@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
-from rapo.agents.agent import Agent
-from rapo.agents.checkpoint import save_checkpoint
+from rapo.agents.card import model_card
 from rapo.agents.methods import SHIELD_THRESHOLD
-from rapo.agents.resolve import EpisodeRun, open_episodes
-from rapo.agents.saved_run import agent_of, load_run
+from rapo.agents.resolve import EpisodeRun
+from rapo.agents.saved_run import CARD, WEIGHTS, SavedRun, open_saved
 from rapo.agents.shield import Shield
 from rapo.jobs.lock import locked
-from rapo.paper.evaluation import evaluate_checkpoint
+from rapo.paper.evaluation import evaluate_run
 from rapo.rsd.runner import evaluate
 from rapo_core.checks import UserError
+from rapo_core.files import written_whole
 
 HELD_OUT = 1_000_000
 """Seed of the first episode that a threshold is tuned on; no table is made of these."""
@@ -38,7 +39,7 @@ def make_shield(
     episodes: int = 20,
     report: Callable[[float, float], None] | None = None,
 ) -> dict[str, Any]:
-    """Write `out/checkpoint.pt`: GE's policy with a shield around it.
+    """Write a run to `out`: GE's policy with a shield around it.
 
     With `match` the threshold is found by bisection so that the mean Replay return on held-out
     episodes comes within 0.02 of RAPO's (in units of GE's); the curve is kept in `tuning.csv`.
@@ -46,9 +47,9 @@ def make_shield(
     Exposure and the washout.
 
     Args:
-        policy: checkpoint of GE.
+        policy: folder of a run of GE.
         out: folder to write to.
-        match: checkpoint of RAPO on the same graph, for Shield-UM.
+        match: folder of a run of RAPO on the same graph, for Shield-UM.
         threshold: fixed threshold of Shield, default 0.5.
         episodes: held-out episodes per trial.
         report: called with every threshold tried and the return it gave.
@@ -57,36 +58,35 @@ def make_shield(
         The shield: threshold, reference, and for Shield-UM target, ReplayRet and whether matched.
     """
     out = Path(out)
-    content, config = load_run(policy)
-    if content["method"] != "GE":
-        raise UserError(f"a shield guards the policy of GE, got one of {content['method']}")
-    if (out / "checkpoint.pt").exists():
-        raise UserError(f"{out / 'checkpoint.pt'} exists; choose another --out")
-    run = open_episodes(config)
+    saved, run = open_saved(policy)
+    if saved.config.method != "GE":
+        raise UserError(f"a shield guards the policy of GE, got one of {saved.config.method}")
+    if (out / WEIGHTS).exists():
+        raise UserError(f"{out} holds a run; choose another --out")
     shield: dict[str, Any] = {"reference": run.references()["sensitive_mass"]}
     if match is None:
         name = "Shield"
         shield["threshold"] = SHIELD_THRESHOLD if threshold is None else threshold
-        Shield(agent_of(content), shield["threshold"], reference=shield["reference"])  # check it
+        Shield(saved.agent(), shield["threshold"], reference=shield["reference"])  # check it
         curve = None
     else:
         name = "Shield-UM"
         if threshold is not None:
             raise UserError(f"Shield-UM tunes its threshold, got --threshold {threshold}")
-        curve = _tune(content, run, match, shield, episodes, report)
-    with locked(out):
+        curve = _tune(saved, run, match, shield, episodes, report)
+    with locked(out, "rapo train Shield"):
         if curve is not None:
             curve.to_csv(out / "tuning.csv", index=False, float_format="%.6g")
-        changed = {**content["config"], "method": name, "threshold": shield["threshold"]}
-        save_checkpoint(
-            out / "checkpoint.pt",
-            {**content, "method": name, "config": changed, "shield": shield},
-        )
+        config = replace(saved.config, method=name, threshold=shield["threshold"])
+        guarded = replace(saved, config=config, shield=shield)
+        guarded.save(out)
+        with written_whole(out / CARD) as part:
+            part.write_text(model_card(guarded), encoding="utf-8")
     return {"method": name, **shield}
 
 
 def _tune(
-    content: dict[str, Any],
+    saved: SavedRun,
     run: EpisodeRun,
     match: Path | str,
     shield: dict[str, Any],
@@ -94,22 +94,22 @@ def _tune(
     report: Callable[[float, float], None] | None,
 ) -> pd.DataFrame:
     """Find the threshold and put it, with how well it matches, into `shield`; the curve."""
-    agent: Agent = agent_of(content)
-    other, theirs = load_run(match)
-    if other["method"] != "RAPO":
-        raise UserError(f"Shield-UM matches the return of RAPO, got {other['method']}")
-    if other["graph_hash"] != content["graph_hash"]:
+    agent = saved.agent()
+    other, theirs = open_saved(match)
+    if other.config.method != "RAPO":
+        raise UserError(f"Shield-UM matches the return of RAPO, got {other.config.method}")
+    if other.graph_hash != saved.graph_hash:
         raise UserError(
-            f"GE was trained on graph {content['graph_hash']}, RAPO on {other['graph_hash']}; "
+            f"GE was trained on graph {saved.graph_hash}, RAPO on {other.graph_hash}; "
             "match policies of one graph"
         )
     config = run.config
-    if (theirs.setting, theirs.params) != (config.setting, config.params):
+    if (theirs.config.setting, theirs.config.params) != (config.setting, config.params):
         raise UserError(
             "GE and RAPO were trained with other settings or field constants; their returns do "
             "not compare"
         )
-    rapo = evaluate_checkpoint(match, episodes=episodes, seed=HELD_OUT)
+    rapo = evaluate_run(match, episodes=episodes, seed=HELD_OUT)
     replay = (1, 1, config.setting.horizons[2])
 
     def returns(policy: Any) -> float:

@@ -15,12 +15,10 @@ from rapo.envs.episodes import EpisodesVectorEnv
 from rapo.envs.field_summary import SUMMARY
 from rapo.graphs.fit import IdleWarning
 from rapo.platforms.entry import Entry
-from rapo.policies import ConstantPolicy, find_policy
+from rapo.policies import ConstantPolicy, find_policy, is_run
 from rapo.rsd.runner import evaluate
 from rapo_core.checks import UserError
 
-FILES = (".pt", ".zip")
-"""Checkpoints of `rapo train`, and models of Stable-Baselines3."""
 CONSTANT_ACTION = "constant"
 """Name of the default: the constant action of each domain's entry."""
 
@@ -30,9 +28,9 @@ class ScoredPolicy:
     """A policy by its name, and a fingerprint of what the name stands for now."""
 
     name: str = CONSTANT_ACTION
-    """Path of a file, or `module:name`."""
+    """Path of a run's folder or of a .zip, or `module:name`."""
     fingerprint: str = ""
-    """Digest of the file or of the module's source: it tells policies of one name apart."""
+    """Digest of the weights or of the module's source: it tells policies of one name apart."""
     folder: str = ""
     """Folder in which modules are looked for."""
 
@@ -45,24 +43,27 @@ class ScoredPolicy:
         """
         if not name:
             return cls()
-        if name.endswith(FILES):
-            path = Path(name).resolve()
+        path = Path(name).resolve()
+        if is_run(name):
+            from rapo.agents.saved_run import WEIGHTS, load_run
+
+            load_run(name)
+            return cls(str(path), _hash((path / WEIGHTS).read_bytes()))
+        if name.endswith(".zip"):
             if not path.is_file():
                 raise UserError(f"there is no policy at {name}")
             return cls(str(path), _hash(path.read_bytes()))
         if ":" not in name:
             raise UserError(
-                f"a policy is a checkpoint .pt, an SB3 .zip or package.module:name, got {name!r}"
+                "a policy is the folder of a run, a .zip of Stable-Baselines3 or "
+                f"package.module:name, got {name!r}"
             )
         return cls(name, _source(name, find_policy(name)), os.getcwd())
 
     @property
     def title(self) -> str:
         """The policy's name in tables."""
-        path = Path(self.name)
-        if path.suffix == ".pt":
-            return f"{path.parent.name}/{path.name}"
-        return path.name if path.suffix == ".zip" else self.name
+        return self.name if ":" in self.name else Path(self.name).name
 
     def load(self, domain: Entry, env: EpisodesVectorEnv) -> tuple[Any, str]:
         """Load the policy for a domain; the policy, and the `observe` it was made for.
@@ -79,8 +80,8 @@ class ScoredPolicy:
             return ConstantPolicy(domain.action, int(space.n)), "x"
         if self.folder and self.folder not in sys.path:  # a process of Ray works elsewhere
             sys.path.insert(0, self.folder)
-        if self.name.endswith(".pt"):
-            return _checkpoint(self.name, domain)
+        if is_run(self.name):
+            return _trained(self.name, domain)
         policy = find_policy(self.name)
         if self.name.endswith(".zip"):
             return policy, _observed(policy, env)
@@ -107,13 +108,13 @@ class ScoredPolicy:
         return observe
 
 
-def _checkpoint(path: str, domain: Entry) -> tuple[Any, str]:
-    """The agent of a checkpoint, which tells its action probabilities: so ASD is defined."""
+def _trained(folder: str, domain: Entry) -> tuple[Any, str]:
+    """The agent of a run, which tells its action probabilities: so ASD is defined."""
     from rapo.agents.env_agent import EnvAgent
     from rapo.agents.resolve import open_episodes
     from rapo.agents.saved_run import load_agent
 
-    policy, config = load_agent(path)
+    policy, config = load_agent(folder)
     if config.env.rpartition(":")[2] != domain.env:
         raise UserError(f"it was trained on {config.env}, and {domain.name} is {domain.env}")
     if isinstance(policy, EnvAgent):

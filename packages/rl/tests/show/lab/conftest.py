@@ -74,7 +74,7 @@ def checkpoint(tmp_path_factory):
     tiny = PPOConfig(envs=4, rollout=256, minibatch=64, epochs=1, hidden=16)
     out = tmp_path_factory.mktemp("run")
     train(graph_run(method="RAPO", nodes=NODES, graph_seed=1, steps=256, ppo=tiny), out)
-    return out / "checkpoint.pt"
+    return out
 
 
 @pytest.fixture(scope="session")

@@ -109,7 +109,7 @@ def test_policies_that_do_not_fit(source, checkpoint, edges):
     side = source.side
     for policy, control, part in (
         ("bold", "policy", "no policy is called 'bold'"),
-        ("gone.pt", "policy", "there is no file"),
+        ("gone.pt", "policy", "checkpoint of rapo 0.2"),
         ("gone.zip", "policy", "there is no file"),
         (str(edges), "policy", "no policy"),
     ):

@@ -21,7 +21,7 @@ from rapo.cascade.setting import ACTIONS, EXPOSURE, REPLAY, Setting
 from rapo.jobs.run import as_they_end
 from rapo.paper.calibration.log import Log
 from rapo.paper.calibration.targets import REQUIREMENTS, TARGETS, Target
-from rapo.paper.evaluation import evaluate_checkpoint
+from rapo.paper.evaluation import evaluate_run
 from rapo.paper.paper import TABLE1
 from rapo.policies import ConstantPolicy
 from rapo.rsd.runner import evaluate
@@ -123,11 +123,10 @@ def _trained(
     )
     found = {}
     with TemporaryDirectory() as folder:
-        path = Path(folder) / "checkpoint.pt"
         summary = train(config, Path(folder))
         also = ("off@rep", "slow-decay") if method == "RAPO" else ()
         for name in (method, *also):
-            result = evaluate_checkpoint(path, episodes=EPISODES, seed=0, method=name)
+            result = evaluate_run(folder, episodes=EPISODES, seed=0, method=name)
             found[name] = _numbers(result)
     if method == "RAPO":
         run = open_episodes(config)

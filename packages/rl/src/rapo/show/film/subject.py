@@ -12,7 +12,7 @@ from rapo.envs.vector import GraphDiffusionVectorEnv
 from rapo.graphs.load import read_graph
 from rapo.platforms.entry import Entry
 from rapo.platforms.vector import PlatformVectorEnv
-from rapo.policies import ConstantPolicy, find_policy
+from rapo.policies import ConstantPolicy, find_policy, is_run
 from rapo.suite.domains import DOMAINS
 from rapo.suite.policies import ScoredPolicy
 from rapo_core.checks import UserError
@@ -34,7 +34,7 @@ class Subject:
     action: str | None = None
     """Name or number of a constant action."""
     policy: str | None = None
-    """A checkpoint, an SB3 .zip, `module:name`, and on graphs also `scripted`."""
+    """A run, an SB3 .zip, `module:name`, and on graphs also `scripted`."""
 
     def find(self) -> tuple[EpisodesVectorEnv, Any]:
         """The environment, under the deformed kernel, and the policy.
@@ -48,7 +48,7 @@ class Subject:
         if self.action is not None and self.policy is not None:
             raise UserError(f"give --action {self.action} or --policy {self.policy}, not both")
         self._refuse_idle()
-        if self.env == GRAPH_ENV and self.policy is not None and self.policy.endswith(".pt"):
+        if self.env == GRAPH_ENV and self.policy is not None and is_run(self.policy):
             return self._trained()
         env = self._made(domain)
         if self.policy is None:
@@ -87,16 +87,15 @@ class Subject:
     def _trained(self) -> tuple[EpisodesVectorEnv, Any]:
         """A checkpoint on the graph that it was trained on."""
         assert self.policy is not None
-        from rapo.agents.saved_run import policy_of
         from rapo.paper.evaluation import run_of_graph
 
         names = {"nodes": self.nodes, "graph_seed": self.graph_seed}
-        content, run = run_of_graph(
+        saved, run = run_of_graph(
             self.policy,
             None if self.graph is None else read_graph(self.graph).hash,
             {name: value for name, value in names.items() if value is not None},
         )
-        return run.environment(1, deformation="full"), policy_of(content)
+        return run.environment(1, deformation="full"), saved.policy()
 
     def _constant(self, domain: Entry, env: EpisodesVectorEnv) -> ConstantPolicy:
         space: Any = env.single_action_space

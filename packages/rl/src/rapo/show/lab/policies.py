@@ -1,4 +1,4 @@
-"""Policies by name: a constant action, a checkpoint of `rapo train`, a model of SB3."""
+"""Policies by name: a constant action, a run of `rapo train`, a model of SB3."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from rapo.envs.field_summary import SUMMARY
-from rapo.policies import ConstantPolicy
+from rapo.policies import ConstantPolicy, is_run
 from rapo.rsd.saved_models import load_saved_model
 from rapo.show.lab.request import ControlError, Side, blamed
 from rapo.show.lab.sources import GraphSource, Source
@@ -40,14 +40,14 @@ def find_policy(source: Source, side: Side) -> Found:
         action = source.policies.index(words)
         policy = ConstantPolicy(action, len(source.policies))
         return Found(policy, "x", action, (f"policy = lambda x: {action}  # {words}",))
-    if words.endswith(".pt"):
-        return _checkpoint(source, side)
     if words.endswith(".zip"):
         return _model(source, side)
+    if is_run(str(Path(words).expanduser())):
+        return _trained(source, side)
     raise ControlError(
         "policy",
-        f"no policy is called {words!r}; choose {', '.join(source.policies)}, a checkpoint (.pt) "
-        "or a model of Stable-Baselines3 (.zip)",
+        f"no policy is called {words!r}; choose {', '.join(source.policies)}, the folder "
+        "of a run, or a model of Stable-Baselines3 (.zip)",
     )
 
 
@@ -57,13 +57,12 @@ def _loaded(path: str, changed: int) -> Any:
 
 
 @lru_cache(maxsize=4)
-def _read(path: str, changed: int) -> tuple[dict[str, Any], Any]:
-    """A checkpoint's content, and its policy."""
-    from rapo.agents.checkpoint import load_checkpoint
-    from rapo.agents.saved_run import policy_of
+def _read(path: str, changed: int) -> tuple[Any, Any]:
+    """A run as it was saved, and its policy."""
+    from rapo.agents.saved_run import load_run
 
-    content = load_checkpoint(path)
-    return content, policy_of(content)
+    saved = load_run(path)
+    return saved, saved.policy()
 
 
 def _changed(path: str) -> int:
@@ -73,16 +72,17 @@ def _changed(path: str) -> int:
     return at.stat().st_mtime_ns
 
 
-def _checkpoint(source: Source, side: Side) -> Found:
-    path = side.policy
-    changed = _changed(path)
+def _trained(source: Source, side: Side) -> Found:
+    path = str(Path(side.policy).expanduser())
+    weights = Path(path) / "weights.safetensors"
+    changed = weights.stat().st_mtime_ns if weights.exists() else 0
     try:
-        content, policy = blamed("policy", lambda: _read(path, changed))
+        saved, policy = blamed("policy", lambda: _read(path, changed))
     except ImportError as error:
         raise ControlError(
             "policy", f"this needs torch; pip install 'rapo-rl[torch]' ({error})"
         ) from None
-    env, graph_hash = content["config"]["env"], content["graph_hash"]
+    env, graph_hash = saved.config.env, saved.graph_hash
     on = f"graph {graph_hash}" if graph_hash else env
     if isinstance(source, GraphSource):
         here, fits = source.graph.hash, graph_hash == source.graph.hash

@@ -113,7 +113,7 @@ class Measure:
             "RAPO", graph=str(saved), steps=self.size.steps, ppo=self.size.ppo, fit=True
         )
         train(config, work / "RAPO", resume=True)
-        trained, config = load_agent(work / "RAPO" / "checkpoint.pt")
+        trained, config = load_agent(work / "RAPO")
         policies = {"aggressive": ConstantPolicy(AGGRESSIVE), "RAPO": trained}
         run = open_episodes(config)
         rows = [row for name in policies for row in self._rows(run, name, policies[name])]

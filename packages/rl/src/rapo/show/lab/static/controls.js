@@ -115,7 +115,7 @@ export class Controls {
     };
     const policy = select("policy", []);
     const from = document.createElement("input");
-    Object.assign(from, { type: "text", id: "policy-path", placeholder: "RUN/checkpoint.pt, model.zip", hidden: true });
+    Object.assign(from, { type: "text", id: "policy-path", placeholder: "runs/RAPO, model.zip", hidden: true });
     from.setAttribute("aria-label", "File of the policy");
     policy.addEventListener("change", () => {
       from.hidden = policy.value !== "file";
