@@ -44,10 +44,10 @@ def cascade():
 
 
 def scars():
-    from rapo.scars.mixture import answer
+    from rapo.scars.mixture import query_mixture
     G, H = np.zeros((1, 1)), np.zeros((1, 1))
     point = np.full((1, 1, 1), 0.5)
-    answer(np.zeros((1, 1, 1)), np.zeros((1, 1)), np.ones((1, 1)), np.ones((1, 1)),
+    query_mixture(np.zeros((1, 1, 1)), np.zeros((1, 1)), np.ones((1, 1)), np.ones((1, 1)),
            np.ones(1, np.int64), 1.0, point, G, H)
     return G[0, 0]
 

@@ -171,21 +171,9 @@ class HarmMemory:
         return f"HarmMemory({size}, delay={self.delay}, {self.params})"
 
     def _apply(self, harm: Array, weights: Array) -> None:
-        p, kind = self.params, self.dtype
+        rates = (self.dtype(rate) for rate in self.params.rates)
         G, H = np.empty_like(self._G), np.empty_like(self._H)
-        step_fields(
-            self._G,
-            self._H,
-            harm,
-            weights,
-            kind(1 - p.lam),
-            kind(p.alpha),
-            kind(p.delta),
-            kind(p.eta),
-            kind(p.tau),
-            G,
-            H,
-        )
+        step_fields(self._G, self._H, harm, weights, *rates, G, H)
         if not (G.max() < np.inf and H.max() < np.inf):  # NaN is not, either
             raise UserError(f"the fields overflow with harm {harm.max()}; bound the harm of a step")
         self._G, self._H = G, H

@@ -55,6 +55,11 @@ class FieldParams:
                     object.__setattr__(self, field.name, float(value))
         check_fields(self)
 
+    @property
+    def rates(self) -> tuple[float, float, float, float, float]:
+        """(1 - lam, alpha, delta, eta, tau), as kernels of the fields take them."""
+        return 1 - self.lam, self.alpha, self.delta, self.eta, self.tau
+
     def to_dict(self) -> dict[str, float]:
         """The constants as a plain dict, for configs and manifests."""
         return asdict(self)

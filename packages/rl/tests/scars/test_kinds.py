@@ -11,7 +11,7 @@ from hypothesis.extra import numpy as hnp
 
 from rapo.scars import GridField, KernelField, NetworkField, make, width_from
 from rapo.scars.bounded import scar_cap
-from rapo.scars.isotonic import isotonic
+from rapo.scars.network import calibration
 from rapo_core.params import FieldParams
 
 quick = settings(
@@ -173,8 +173,8 @@ def test_a_network_learns_what_its_reservoir_knows():
 @quick
 @given(hnp.arrays(float, 12, elements=st.sampled_from([0.0, 0.25, 0.5, 0.75, 1.0])),
        hnp.arrays(float, 12, elements=st.floats(0, 1)))  # fmt: skip
-def test_isotonic_regression_rises_and_is_the_best_that_does(x, y):
-    at, fitted = isotonic(x, y)
+def test_the_calibration_of_a_network_rises_and_fits_best(x, y):
+    at, fitted = calibration(x, y)
     assert np.all(np.diff(at) >= 0)
     assert np.all(np.diff(fitted) >= 0)
     assert fitted.mean() == pytest.approx(y.mean())

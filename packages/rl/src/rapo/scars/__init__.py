@@ -6,12 +6,11 @@ is coarse and small, `NetworkField` experimental. All offer what `ScarField` des
 
 Its files, in the order in which data flows:
 
-- box, field: what every field offers: deposit, visit, step, advance, conductance, snapshot
-- bounded: what fields of a limited number of places share
-- dictionary, kernel: centres that learn, merge and answer (the default)
-- grid; mixture, density; perceptron, isotonic, network: the exact reference; coarse and small;
-  experimental
-- width, kinds: the rule for the width; fields by name
+- box, field: the interface of all fields: deposit, visit, step, advance, conductance, snapshot
+- bounded: what fields with a limited number of centres share
+- dictionary, kernel: the default, centres that learn and merge
+- grid: the exact reference; mixture, density: coarse and small; perceptron, network: experimental
+- width, kinds: a rule for the width; fields by name
 """
 
 from rapo.scars.density import DensityField

@@ -1,4 +1,4 @@
-"""`Box`: the declared range of every dimension; points inside become points of the unit cube."""
+"""`Box`: the declared range of every dimension, which maps its points to the unit cube."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Array = npt.NDArray[np.floating[Any]]
 
 
 class Box:
-    """Low and high per dimension; the width of a field is a share of these sides.
+    """Low and high per dimension. The width of a field is a share of these sides.
 
     >>> Box([(0, 10), (-1, 1)]).unit(np.array([[5.0, 1.0]]), "points")
     array([[0.5, 1. ]])
@@ -52,7 +52,7 @@ class Box:
         return len(self.low)
 
     def unit(self, points: Array, name: str) -> Array:
-        """Points (..., d) as shares of the sides, in [0, 1]; one outside is an error."""
+        """Points (..., d) as shares of the sides, in [0, 1]; a point outside is an error."""
         inside = (points >= self.low) & (points <= self.high)  # NaN is outside too
         if not inside.all():
             first = tuple(int(i) for i in np.argwhere(~inside)[0])

@@ -8,17 +8,17 @@ import numpy as np
 
 from rapo.scars.bounded import BoundedField, scar_cap
 from rapo.scars.field import Array, State
-from rapo.scars.mixture import JOINED, absorb, answer
+from rapo.scars.mixture import JOINED, absorb, query_mixture
 from rapo_core.checks import UserError
 from rapo_core.params import FieldParams
 
 
 class DensityField(BoundedField):
-    """A coarse field for little time and memory, `components x (d + 4)` numbers.
+    """A coarse field for little time and memory: `components x (d + 4)` numbers.
 
-    Harm joins the nearest component within a width, which moves and widens with it, or begins a new
-    one; when full, the nearest two unite. It knows where harm lies, not where none does: it
-    ignores visits, and its borders are soft.
+    Harm joins the nearest component within a width, which moves and widens with the harm, or begins
+    a new component. When all are in use the nearest two unite. The field knows where harm lies, not
+    where none does: it ignores visits, and its borders are soft.
 
     >>> field = DensityField([(0, 1), (0, 1)], width=0.1)
     >>> for _ in range(20):
@@ -29,47 +29,29 @@ class DensityField(BoundedField):
     """
 
     def __init__(
-        self,
-        box: Any,
-        params: FieldParams | None = None,
-        *,
-        width: float = 0.05,
-        components: int = 32,
-        batch: int | None = None,
-        delay: int = 0,
+        self, box: Any, params: FieldParams | None = None, *, components: int = 32, **options: Any
     ) -> None:
-        super().__init__(box, params, width=width, batch=batch, delay=delay)
-        self.components = self._room("components", components, JOINED)
+        super().__init__(
+            box, params, most=components, most_name="components", apart=JOINED, **options
+        )
+        self.components = self._G.shape[1]
         self._M = np.zeros((self.rows, self.box.dimensions, self.components))
         self._V, self._mass = np.zeros_like(self._G), np.zeros_like(self._G)
 
     @property
     def numbers(self) -> int:
-        """Numbers that one episode's components take."""
+        """How many numbers the components of one episode take."""
         return self.components * (self.box.dimensions + 4)
 
     def _step(self, points: Array, shares: Array) -> None:
-        p = self.params
-        law = (1 - p.lam, p.alpha, p.delta, p.eta, p.tau)
         absorb(
-            self._M,
-            self._V,
-            self._mass,
-            self._G,
-            self._H,
-            self._count,
-            self._spacing,
-            self._merges,
-            points,
-            shares,
-            self.width,
-            scar_cap(p),
-            law,
-        )
+            self._M, self._V, self._mass, self._G, self._H, self._count, self._spacing,
+            self._merges, points, shares, self.width, scar_cap(self.params), self.params.rates,
+        )  # fmt: skip
 
     def _fields(self, points: Array) -> tuple[Array, Array]:
         G, H = np.empty(points.shape[:2]), np.empty(points.shape[:2])
-        answer(self._M, self._V, self._G, self._H, self._count, self.width, points, G, H)
+        query_mixture(self._M, self._V, self._G, self._H, self._count, self.width, points, G, H)
         return G, H
 
     def _state(self) -> State:

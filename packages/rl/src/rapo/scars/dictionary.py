@@ -1,8 +1,8 @@
-"""The kernels behind `KernelField`: centres that learn, merge and answer.
+"""The kernels of `KernelField`: centres that learn and merge, and queries.
 
-Centres lie as (d, cap), so that one point's distances to all of them are `d` vectorised passes. An
-episode's points are taken in an order of their own (harm before visits, then by coordinate), which
-is why the order in which they come does not matter.
+Centres are stored as (d, cap), so that the distances of a point to all centres are `d` vectorised
+passes. The points of a step are sorted (harm before visits, then by coordinate), so the order in
+which a caller names them does not matter.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from rapo_core.fields import next_scar, next_trace, psi_of
 from rapo_core.jit import inlined, kernel
 
 NARROWER = 3.0
-"""How much narrower than a deposit's the kernel of a query is."""
+"""How many times narrower the kernel of a query is than that of a deposit."""
 NOVELTY = 0.5
-"""Widths from every centre beyond which a point becomes one."""
+"""A point becomes a centre if it is more than this many widths from every centre."""
 FULL_WEIGHT = float(np.exp(-0.5 * (NARROWER * NOVELTY) ** 2))
 """Sum of query weights from which a value counts in full: that of one centre at NOVELTY."""
 NOTICED = 0.02
-"""How far psi of a harmless visit must be below 1 for the visit to become a centre: elsewhere a
-centre without harm would say what no centre says too."""
+"""A harmless visit becomes a centre only where psi is below 1 by more than this: elsewhere psi is
+about 1 without a centre too."""
 
 
 @inlined
@@ -41,7 +41,7 @@ def distances_into(C: Any, n: Any, point: Any, out: Any) -> None:
 
 @inlined
 def nearest(squared: Any, n: Any) -> Any:
-    """The first of the least of n squared distances, -1 of none."""
+    """Index of the least of n squared distances, the first of equal ones; -1 if n is 0."""
     near = -1
     for c in range(n):
         if near < 0 or squared[c] < squared[near]:
@@ -51,9 +51,9 @@ def nearest(squared: Any, n: Any) -> Any:
 
 @inlined
 def blend(squared: Any, n: Any, G: Any, H: Any, narrow: Any) -> Any:
-    """Means of G and H (n,) under the narrow kernel, which fade to 0 away from every centre.
+    """Means of G and H (n,) under the narrow kernel; they fade to 0 away from every centre.
 
-    Means of square roots, squared: fields are steep at a border, where a plain mean is too high.
+    Square roots are averaged and the mean is squared: a plain mean is too high at a steep border.
     """
     reach, scale = (REACH * narrow) ** 2, -0.5 / (narrow * narrow)
     total, g, h = 0.0, 0.0, 0.0
@@ -82,7 +82,7 @@ def query(
 
 @inlined
 def comes_before(points: Any, shares: Any, i: Any, j: Any) -> Any:
-    """Whether point i comes before j: harm first, then by coordinates, then by share."""
+    """Whether point i comes before point j: harm first, then by coordinates, then by share."""
     harm_i, harm_j = shares[i] > VISIT, shares[j] > VISIT
     if harm_i != harm_j:
         return harm_i
@@ -94,7 +94,7 @@ def comes_before(points: Any, shares: Any, i: Any, j: Any) -> Any:
 
 @inlined
 def order_into(points: Any, shares: Any, order: Any) -> Any:
-    """Fill `order` with the indices of points that hold something; their number."""
+    """Fill `order` with the sorted indices of points that are not `NOTHING`; their number."""
     n = 0
     for i in range(shares.size):
         if shares[i] != NOTHING:
@@ -109,7 +109,7 @@ def order_into(points: Any, shares: Any, order: Any) -> Any:
 
 @inlined
 def closest_pair(C: Any, n: Any, squared: Any) -> Any:
-    """The two nearest of the first n centres and their squared distance."""
+    """Indices of the two nearest of the first n centres, and their squared distance."""
     least, first, second = np.inf, 0, 0
     for a in range(1, n):
         distances_into(C, a, C[:, a], squared)
@@ -121,15 +121,16 @@ def closest_pair(C: Any, n: Any, squared: Any) -> Any:
 
 @inlined
 def free_slot(C: Any, G: Any, H: Any, gap: Any, near: Any, harmful: Any, squared: Any) -> Any:
-    """A slot of a full dictionary for a point at squared distance `gap` from its nearest centre.
+    """Free a slot of a full dictionary for a point at squared distance `gap` from all centres.
 
-    The two nearest merge: the more scarred stays where it is with the larger trace, so no scar
-    falls. If the point itself is one of the two, harm takes the slot of a centre without any, and
-    the point is dropped otherwise (what it deposits reaches its neighbours anyway).
+    The two nearest centres merge: the more scarred stays in its place and gets the larger trace, so
+    no scar falls. If the point is nearer to a centre than any two centres are, a harmful point
+    takes the slot of that centre if the centre is unharmed; otherwise the point is dropped, since
+    its deposit reaches the neighbouring centres anyway.
 
     Returns:
-        The slot, -1 for none, and the squared distance of the two. No two centres will ever be
-        nearer than that: a later point that is nearer to a centre needs no search.
+        The slot, -1 for none, and the squared distance of the two nearest. No two centres will be
+        nearer again: a later point that is nearer to a centre needs no search.
     """
     a, b, least = closest_pair(C, C.shape[1], squared)
     if least >= gap:
@@ -143,7 +144,7 @@ def free_slot(C: Any, G: Any, H: Any, gap: Any, near: Any, harmful: Any, squared
 
 @inlined
 def spread_into(C: Any, n: Any, point: Any, share: Any, width: Any, squared: Any, out: Any) -> None:
-    """Add what a deposit brings to each of the first n centres."""
+    """Add the inflow from a deposit to each of the first n centres."""
     distances_into(C, n, point, squared)
     reach, scale = (REACH * width) ** 2, -0.5 / (width * width)
     for c in range(n):
@@ -155,7 +156,7 @@ def spread_into(C: Any, n: Any, point: Any, share: Any, width: Any, squared: Any
 def inflow_into(
     C: Any, n: Any, points: Any, shares: Any, order: Any, width: Any, squared: Any, out: Any
 ) -> None:
-    """What the harm among points (k, d), taken in this order, brings to the first n centres."""
+    """Fill the inflow to the first n centres from harm at points (k, d), in the given order."""
     for c in range(n):
         out[c] = 0.0
     for i in order:
@@ -168,7 +169,7 @@ def evolve(
     G: Any, H: Any, n: Any, inflow: Any, keep: Any, alpha: Any, delta: Any, eta: Any, tau: Any,
     scar_cap: Any,
 ) -> None:  # fmt: skip
-    """The core's step of the first n places: H from the trace as it was, then G."""
+    """The core's step of the first n centres: H from the old trace, then G."""
     for c in range(n):
         H[c] = min(next_scar(H[c], G[c], delta, eta, tau), scar_cap)
         G[c] = next_trace(G[c], alpha * inflow[c], keep)
@@ -195,13 +196,13 @@ def learn(
         G: trace per centre, (E, cap).
         H: scar per centre, (E, cap).
         count: centres in use, (E,).
-        spacing: squared distance from every centre beyond which a point becomes one, (E,).
-        merges: how often two had to become one, (E,).
+        spacing: squared distance from every centre beyond which a point becomes a centre, (E,).
+        merges: how often two centres have merged, (E,).
         points: (E, n, d) in the unit cube.
-        shares: harm of each, (E, n); or `VISIT`, or `NOTHING`.
+        shares: harm of each point, (E, n); or `VISIT`, or `NOTHING`.
         width: of a deposit.
         scar_cap: largest H.
-        law: (1 - lam, alpha, delta, eta, tau, w_G, w_H, psi_min).
+        law: `FieldParams.rates`, then w_G, w_H and psi_min.
     """
     keep, alpha, delta, eta, tau, w_G, w_H, psi_min = law
     cap = C.shape[2]

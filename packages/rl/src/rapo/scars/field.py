@@ -1,4 +1,4 @@
-"""`ScarField`: what every scar field offers, and the checks they share."""
+"""`ScarField`: the interface of all scar fields, and the checks that they share."""
 
 from __future__ import annotations
 
@@ -19,24 +19,24 @@ Array = npt.NDArray[np.floating[Any]]
 State = dict[str, npt.NDArray[Any]]
 
 REACH = 3.0
-"""Widths after which the harm of a point is 0: so psi is exactly 1 away from it."""
+"""Harm reaches this many widths and no further, so psi is exactly 1 away from harm."""
 LARGEST_SHARE = 1e100
-"""Harm of one point, at most: the fields never overflow."""
+"""Largest harm of one point, so that fields never overflow."""
 VISIT, NOTHING = 0.0, -1.0
-"""Marks among harm shares: a visit that did no harm, and a place that holds no point."""
+"""Marks among harm shares: a visit that did no harm, and an entry without a point."""
 
 
 class ScarField(ABC):
     """Trace `G` and scar `H` over points of a box, fed by delayed, attributed harm.
 
-    Beside `HarmMemory`, whose regions become points: harm at a point p adds to the trace at x by
-    `alpha share exp(-|x - p|^2 / (2 width^2))`, and to nothing beyond three widths; H, then G, then
-    psi are the core's. Distances and `width` are shares of the sides of the box.
+    The counterpart of `HarmMemory` for points instead of regions: harm at a point p adds
+    `alpha share exp(-|x - p|^2 / (2 width^2))` to the trace at x, and nothing beyond three widths.
+    H, then G, then psi follow the core. Distances and `width` are shares of the sides of the box.
 
-    One system takes points (k, d); `batch=E` keeps E of them side by side, (E, k, d). `deposit` and
-    `visit` collect what happened, `step` applies it, in an order of its own: the order in which a
-    step's points come does not matter. With `delay=D`, `advance` takes who is where *now* and
-    applies the harm of D steps ago, as `HarmMemory.advance` does.
+    One system takes points (k, d); `batch=E` keeps E systems side by side, (E, k, d). `deposit` and
+    `visit` collect points and `step` applies them sorted, so their order does not matter. With
+    `delay=D`, `advance` takes who is where *now* and applies the harm of D steps ago, as
+    `HarmMemory.advance` does.
 
     Args:
         box: (d, 2), (low, high) per dimension; a point outside is an error.
@@ -83,18 +83,18 @@ class ScarField(ABC):
     @property
     @abstractmethod
     def size(self) -> npt.NDArray[np.int64]:
-        """Places that hold a field, per episode: () or (batch,)."""
+        """How many places hold a field, per episode: () or (batch,)."""
 
     @property
     @abstractmethod
     def numbers(self) -> int:
-        """Numbers that one episode's field takes when it is full, without what waits."""
+        """How many numbers the full field of one episode takes, without points that wait."""
 
     def deposit(self, points: npt.ArrayLike, shares: npt.ArrayLike) -> None:
-        """Harm that has arrived, to be applied by the next `step`.
+        """Collect harm that has arrived; the next `step` applies it.
 
         Args:
-            points: where it was caused, (k, d) or (batch, k, d).
+            points: where the harm was caused, (k, d) or (batch, k, d).
             shares: harm times attribution weight of each point, >= 0, (k,) or (batch, k). A share
                 of 0 changes nothing.
         """
@@ -104,16 +104,16 @@ class ScarField(ABC):
         self._collect(at, np.where(share > 0, share, NOTHING))
 
     def visit(self, points: npt.ArrayLike) -> None:
-        """Points that were visited and did no harm, (k, d) or (batch, k, d).
+        """Collect points that were visited without harm, (k, d) or (batch, k, d).
 
-        They add no harm and take none away. A field that interpolates keeps those near harm as
-        places of their own, so that borders stay sharp; the others ignore them.
+        Visits add no harm and take none away. A field that interpolates makes visits near harm
+        places of its own, so that borders stay sharp; other fields ignore visits.
         """
         at = self._checked(points)
         self._collect(at, np.full(at.shape[:2], VISIT))
 
     def step(self) -> None:
-        """Apply what was collected: H from the trace as it was, then G."""
+        """Apply the collected points: H from the old trace, then G."""
         points, shares = self._points, self._shares
         self._step(points, shares)
         self._points, self._shares = points[:, :0], shares[:, :0]
@@ -154,7 +154,7 @@ class ScarField(ABC):
         return self._outside(self._psi(self._checked(points)))
 
     def reset(self, episodes: npt.ArrayLike | None = None) -> None:
-        """Forget everything, or only the given rows of a batch (indices or a mask)."""
+        """Forget everything, or only some rows of a batch (indices or a mask)."""
         if self.batch is None and episodes is not None:
             raise UserError(f"only a batch has episodes to choose from, got {episodes!r}")
         rows = rows_of(episodes, self.rows)
@@ -175,7 +175,7 @@ class ScarField(ABC):
     def restore(self, state: Mapping[str, npt.ArrayLike]) -> None:
         """Take over a `snapshot`; one of another configuration changes nothing."""
         like = self.snapshot()
-        if isinstance(state, Mapping):  # what waits may be more or fewer points than wait here
+        if isinstance(state, Mapping):  # a snapshot may hold more or fewer waiting points
             for points, shares in (("points", "shares"), ("then", "affected")):
                 k = np.shape(state.get(shares, ()))[-1:] or (0,)
                 like[points] = np.empty((*like[points].shape[:-2], *k, self.box.dimensions))
@@ -224,39 +224,39 @@ class ScarField(ABC):
     def _checked(self, points: npt.ArrayLike) -> Array:
         """Points as (E, k, d) of the unit cube."""
         try:
-            given = np.asarray(points, np.float64)
+            array = np.asarray(points, np.float64)
         except (TypeError, ValueError):
             raise UserError(f"points must be an array of numbers, got {points!r}") from None
         d = self.box.dimensions
         shape = ("k", d) if self.batch is None else (self.batch, "k", d)
-        fits = given.ndim == len(shape) and given.shape[-1] == d
-        if not fits or (self.batch is not None and len(given) != self.batch):
+        fits = array.ndim == len(shape) and array.shape[-1] == d
+        if not fits or (self.batch is not None and len(array) != self.batch):
             raise UserError(
-                f"points must have shape ({', '.join(map(str, shape))}), got {given.shape}"
+                f"points must have shape ({', '.join(map(str, shape))}), got {array.shape}"
             )
-        return self.box.unit(given, "points").reshape(self.rows, -1, d)
+        return self.box.unit(array, "points").reshape(self.rows, -1, d)
 
     def _amounts(self, name: str, amounts: npt.ArrayLike, points: npt.ArrayLike) -> Array:
         """Numbers >= 0, one a point, as (E, k)."""
         try:
-            given = np.asarray(amounts, np.float64)
+            array = np.asarray(amounts, np.float64)
         except (TypeError, ValueError):
             raise UserError(f"{name} must be an array of numbers, got {amounts!r}") from None
-        if given.shape != np.shape(points)[:-1]:
+        if array.shape != np.shape(points)[:-1]:
             raise UserError(
-                f"{name} must have shape {np.shape(points)[:-1]}, one a point, got {given.shape}"
+                f"{name} must have shape {np.shape(points)[:-1]}, one a point, got {array.shape}"
             )
-        fine = (given >= 0) & np.isfinite(given)
+        fine = (array >= 0) & np.isfinite(array)
         if not fine.all():
-            raise UserError(f"{name} must be finite and >= 0, got {given[~fine].flat[0]}")
-        return given.reshape(self.rows, given.shape[-1])
+            raise UserError(f"{name} must be finite and >= 0, got {array[~fine].flat[0]}")
+        return array.reshape(self.rows, array.shape[-1])
 
     def _collect(self, points: Array, shares: Array) -> None:
         self._points = np.concatenate([self._points, points], axis=1)
         self._shares = np.concatenate([self._shares, shares], axis=1)
 
     def _exchanged(self, now: Array, count: Array) -> tuple[Array, Array]:
-        """What is `delay` steps old, `NOTHING` at first; keep what is now in its place."""
+        """The points of `delay` steps ago (`NOTHING` at first), which those of now replace."""
         k = count.shape[1]
         if self._affected.shape[2] != k:
             if self._affected.shape[2] > 0:

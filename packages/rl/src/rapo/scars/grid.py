@@ -15,13 +15,13 @@ from rapo_core.fields import step_fields
 from rapo_core.params import FieldParams
 
 LARGEST = 2**22
-"""Knots an episode may have: 64 MB of G and H."""
+"""Largest number of knots of an episode: 64 MB of G and H."""
 
 
 class GridField(ScarField):
-    """G and H on the knots of a grid over the whole box, linear in between.
+    """G and H on the knots of a grid over the whole box, interpolated linearly between knots.
 
-    On its knots it is the exact field. It has `resolution^d` of them, so it serves up to three or
+    On the knots the field is exact. There are `resolution^d` knots, so a grid serves up to three or
     four dimensions.
 
     >>> field = GridField([(0, 1), (0, 1)], width=0.1)
@@ -37,13 +37,11 @@ class GridField(ScarField):
         box: Any,
         params: FieldParams | None = None,
         *,
-        width: float = 0.05,
         resolution: int | None = None,
-        batch: int | None = None,
-        delay: int = 0,
+        **options: Any,
     ) -> None:
-        """`resolution`: knots per dimension; by default five a width, and 64 at least."""
-        super().__init__(box, params, width=width, batch=batch, delay=delay)
+        """`resolution`: knots per dimension; by default five a width, and at least 64."""
+        super().__init__(box, params, **options)
         wanted = max(64, math.ceil(5 / self.width) + 1) if resolution is None else resolution
         self.resolution = whole_number("resolution", wanted, 2)
         if self.knots > LARGEST:
@@ -56,44 +54,32 @@ class GridField(ScarField):
 
     @property
     def knots(self) -> int:
-        """Knots of one episode's grid."""
+        """Number of knots of one episode."""
         return int(self.resolution**self.box.dimensions)
 
     @property
     def size(self) -> npt.NDArray[np.int64]:
-        """Knots, () or (batch,)."""
+        """Number of knots, () or (batch,)."""
         return self._outside(np.full(self.rows, self.knots, np.int64))
 
     @property
     def numbers(self) -> int:
-        """Numbers that one episode's grid takes."""
+        """How many numbers the grid of one episode takes."""
         return 2 * self.knots
 
     def _step(self, points: Array, shares: Array) -> None:
-        p, ones = self.params, np.ones(1)
-        inflow = np.zeros(self.knots)
+        one, inflow = np.ones(1), np.zeros(self.knots)
         for e in range(self.rows):
             inflow[:] = 0
-            keys = (shares[e], *points[e].T[::-1])
-            for i in np.lexsort(keys):  # an order of its own: sums must not depend on the caller's
+            # sums must not depend on the caller's order of points
+            for i in np.lexsort((shares[e], *points[e].T[::-1])):
                 if shares[e, i] > 0:
                     self._spread(points[e, i], shares[e, i], inflow)
-            step_fields(
-                self._G[e : e + 1],
-                self._H[e : e + 1],
-                ones,
-                inflow[None],
-                1 - p.lam,
-                p.alpha,
-                p.delta,
-                p.eta,
-                p.tau,
-                self._G[e : e + 1],
-                self._H[e : e + 1],
-            )
+            G, H = self._G[e : e + 1], self._H[e : e + 1]
+            step_fields(G, H, one, inflow[None], *self.params.rates, G, H)
 
     def _spread(self, point: Array, share: float, inflow: Array) -> None:
-        """Add a deposit to the knots within reach of it."""
+        """Add a deposit to the knots within its reach."""
         last, reach = self.resolution - 1, REACH * self.width
         low = np.maximum(np.ceil((point - reach) * last), 0).astype(int)
         high = np.minimum(np.floor((point + reach) * last), last).astype(int)

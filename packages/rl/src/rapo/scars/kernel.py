@@ -15,17 +15,18 @@ from rapo_core.params import FieldParams
 
 
 class FullWarning(UserWarning):
-    """A field holds as many places as it may, so its nearest two merge."""
+    """All centres of a field are in use, so its nearest two merge."""
 
 
 class KernelField(BoundedField):
     """The default field: a sparse dictionary of centres, `centres x (d + 2)` numbers.
 
-    A point more than half a width from every centre becomes one, so they lie where harm fell and,
-    by `visit`, around it. A centre begins with what the field says where it is (0 for a visit), and
-    gets from every deposit what its place gets. A query is a mean over centres under a kernel a
-    third as wide, and 0 a width away from all.
-    When full, the two nearest merge and the larger scar stays; the field counts that and warns.
+    A point more than half a width from every centre becomes a centre, so centres lie where harm
+    fell and, by `visit`, around it. A new centre begins with the fields of its position, or with 0
+    after a visit. Every deposit brings a centre what it brings to the centre's position. A query is
+    a mean over centres under a kernel a third as wide, and 0 a width away from all centres.
+    When all are in use the two nearest merge and keep the larger scar; the field counts merges and
+    warns of the first.
 
     >>> field = KernelField([(0, 1), (0, 1)], width=0.1)
     >>> for _ in range(20):
@@ -36,51 +37,31 @@ class KernelField(BoundedField):
     """
 
     def __init__(
-        self,
-        box: Any,
-        params: FieldParams | None = None,
-        *,
-        width: float = 0.05,
-        centres: int = 128,
-        batch: int | None = None,
-        delay: int = 0,
+        self, box: Any, params: FieldParams | None = None, *, centres: int = 128, **options: Any
     ) -> None:
-        super().__init__(box, params, width=width, batch=batch, delay=delay)
-        self.centres = self._room("centres", centres, NOVELTY)
+        super().__init__(box, params, most=centres, most_name="centres", apart=NOVELTY, **options)
+        self.centres = self._G.shape[1]
         self._C = np.zeros((self.rows, self.box.dimensions, self.centres))
         self._warned = False
 
     @property
     def numbers(self) -> int:
-        """Numbers that one episode's centres and their fields take."""
+        """How many numbers the centres of one episode take."""
         return self.centres * (self.box.dimensions + 2)
 
     def places(self, episode: int = 0) -> tuple[Array, Array, Array]:
-        """Centres (n, d) in the box's own units, with their G and H (n,)."""
+        """Centres (n, d) of an episode in the box's own units, with their G and H (n,)."""
         n = self._count[episode]
-        sides = self.box.high - self.box.low
-        return (
-            self.box.low + sides * self._C[episode, :, :n].T,
-            self._G[episode, :n].copy(),
-            self._H[episode, :n].copy(),
-        )
+        at = self.box.low + (self.box.high - self.box.low) * self._C[episode, :, :n].T
+        return at, self._G[episode, :n].copy(), self._H[episode, :n].copy()
 
     def _step(self, points: Array, shares: Array) -> None:
         p = self.params
-        law = (1 - p.lam, p.alpha, p.delta, p.eta, p.tau, p.w_G, p.w_H, p.psi_min)
+        law = (*p.rates, p.w_G, p.w_H, p.psi_min)
         learn(
-            self._C,
-            self._G,
-            self._H,
-            self._count,
-            self._spacing,
-            self._merges,
-            points,
-            shares,
-            self.width,
-            scar_cap(p),
-            law,
-        )
+            self._C, self._G, self._H, self._count, self._spacing, self._merges, points, shares,
+            self.width, scar_cap(p), law,
+        )  # fmt: skip
         if not self._warned and self._merges.any():
             self._warned = True
             warnings.warn(
@@ -96,7 +77,7 @@ class KernelField(BoundedField):
         return G, H
 
     def _coverage(self, points: Array) -> Array:
-        """How near the centres that know of harm are, in [0, 1], (E, q); 0 away from them."""
+        """(E, q) in [0, 1]: how near points are to harmed centres, 0 away from all of them."""
         harmed = ((self._G > 0) | (self._H > 0)).astype(np.float64)
         near, ignored = np.empty(points.shape[:2]), np.empty(points.shape[:2])
         query(self._C, harmed, harmed, self._count, self.width, points, near, ignored)

@@ -22,7 +22,7 @@ KINDS: dict[str, type[ScarField]] = {
 
 
 def make(kind: str, box: Any, params: FieldParams | None = None, **options: Any) -> ScarField:
-    """A field by name; options are those of its class.
+    """Make a field by name; options are those of its class.
 
     >>> make("kernel", [(0, 1)], centres=16).numbers
     48

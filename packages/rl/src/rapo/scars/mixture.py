@@ -1,4 +1,4 @@
-"""The kernels behind `DensityField`: a few components that move, widen, merge and answer."""
+"""The kernels of `DensityField`: a few components that move, widen and merge, and queries."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ from rapo.scars.field import REACH, VISIT
 from rapo_core.jit import inlined, kernel
 
 JOINED = 0.75
-"""Widths from a component within which harm joins it."""
+"""Distance in widths within which harm joins a component."""
 SLENDER = 0.4
-"""Widths that the kernel of a component of a single point has in a query."""
+"""Width, in widths of a deposit, with which a query sees a component of a single point."""
 PER_AXIS = 0.5
-"""Share of a component's mean squared distance that widens its kernel: harm on a sheet has two axes
-to lie along."""
+"""Share of the mean squared distance of a component's harm that widens its kernel: harm on a sheet
+lies along two axes."""
 
 
 @kernel
-def answer(
+def query_mixture(
     M: Any, V: Any, G: Any, H: Any, count: Any, width: Any, points: Any, G_out: Any, H_out: Any
 ) -> None:
-    """G and H (E, q) at points (E, q, d): means over components, each as wide as its harm lies.
+    """G and H (E, q) at points (E, q, d): means over components, each as wide as its harm.
 
-    M (E, d, cap) means, V (E, cap) mean squared distance of a component's harm from its mean.
+    M (E, d, cap) are the means of components, V (E, cap) the mean squared distances of their harm.
     """
     squared = np.empty(M.shape[2])
     for e in range(points.shape[0]):
@@ -52,7 +52,7 @@ def answer(
 
 @inlined
 def join(M: Any, V: Any, mass: Any, c: Any, point: Any, squared: Any, share: Any) -> None:
-    """Harm at a point, at squared distance `squared` from component c, becomes part of it."""
+    """Add harm at a point, at squared distance `squared` from component c, to component c."""
     mass[c] += share
     part = share / mass[c]
     V[c] = (1 - part) * (V[c] + part * squared)
@@ -62,7 +62,7 @@ def join(M: Any, V: Any, mass: Any, c: Any, point: Any, squared: Any, share: Any
 
 @inlined
 def unite(M: Any, V: Any, mass: Any, G: Any, H: Any, a: Any, b: Any, squared: Any) -> None:
-    """Component a takes over b: moments by mass, fields by the larger."""
+    """Let component a take over b: moments are weighted by mass, the larger fields stay."""
     part = mass[b] / (mass[a] + mass[b])
     V[a] = (1 - part) * V[a] + part * V[b] + part * (1 - part) * squared
     for j in range(M.shape[0]):
@@ -85,13 +85,13 @@ def absorb(
     shares: Any,
     width: Any,
     scar_cap: Any,
-    law: Any,
+    rates: Any,
 ) -> None:
-    """One step of all episodes, in place; arguments as in `dictionary.learn`, `answer`.
+    """One step of all episodes, in place; arguments as in `dictionary.learn`, `query_mixture`.
 
-    `mass` (E, cap) is the harm that a component has seen; law: (1 - lam, alpha, delta, eta, tau).
+    `mass` (E, cap) is the harm that a component has taken; rates: `FieldParams.rates`.
     """
-    keep, alpha, delta, eta, tau = law
+    keep, alpha, delta, eta, tau = rates
     cap = M.shape[2]
     squared, inflow = np.empty(cap), np.empty(cap)
     order = np.empty(shares.shape[1], np.int64)

@@ -1,6 +1,6 @@
-"""The network behind `NetworkField`: two hidden layers on random Fourier features, in torch.
+"""The network of `NetworkField`: two hidden layers on random Fourier features, in torch.
 
-Its state is plain arrays that the caller owns, so a snapshot is a copy.
+The caller owns the network's state as plain arrays, so a snapshot is a copy of them.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ FEATURES = 64
 RATE, BETAS, TINY = 3e-3, (0.9, 0.99), 1e-8
 """Adam's constants."""
 LEAST_DECAY, MOST_DECAY = 1e-5, 1e-1
-"""Range of the weight decay, which the held-out places steer."""
+"""Range of the weight decay, which the error of held-out places steers."""
 SLACK = 1.2
-"""How many times the trained places' error the held-out ones may have."""
+"""Weight decay rises while the error of held-out places is this many times that of the others."""
 
 
 class Perceptron:
-    """From a point of the unit cube to psi in [0, 1]; begins near 1 everywhere."""
+    """Maps a point of the unit cube to psi in [0, 1], and begins near 1 everywhere."""
 
     def __init__(self, dimensions: int, width: float, hidden: int, seed: int) -> None:
         draw = np.random.default_rng(seed)
@@ -49,7 +49,7 @@ class Perceptron:
         }
 
     def predict(self, mine: dict[str, npt.NDArray[Any]], points: Array) -> Array:
-        """Psi in [0, 1] of points (n, d), by weights of one episode."""
+        """Psi in [0, 1] of points (n, d), with the weights of one episode."""
         with torch.no_grad():
             predicted = self._forward(torch.from_numpy(mine["weights"]), self._features(points))
         return np.asarray(predicted.numpy(), np.float64)
@@ -62,13 +62,13 @@ class Perceptron:
         held: npt.NDArray[np.bool_],
         iterations: int,
     ) -> None:
-        """Some steps of Adam on the places that are not held out, in place.
+        """Take steps of Adam on the places that are not held out, in place.
 
         Args:
             mine: state of one episode, as `fresh` has it.
             points: (n, d).
             target: psi, (n,).
-            held: bool (n,), places that only judge.
+            held: bool (n,), places that are held out.
             iterations: >= 1.
         """
         features, psi = self._features(points), torch.tensor(target, dtype=torch.float32)

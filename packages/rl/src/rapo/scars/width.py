@@ -31,15 +31,15 @@ def width_from(candidates: npt.ArrayLike, box: Any, law: npt.ArrayLike | None = 
     0.1
     """
     bounds = box if isinstance(box, Box) else Box(box)
-    given = np.asarray(candidates, np.float64)
+    array = np.asarray(candidates, np.float64)
     d = bounds.dimensions
-    if given.ndim < 2 or given.shape[-1] != d or given.shape[-2] < 2 or given.size == 0:
+    if array.ndim < 2 or array.shape[-1] != d or array.shape[-2] < 2 or array.size == 0:
         raise UserError(
             f"candidates must have shape (..., K, {d}) with K >= 2 to choose from, got "
-            f"{given.shape}"
+            f"{array.shape}"
         )
-    points = bounds.unit(given, "candidates")
-    weights = _checked_law(law, given.shape[:-1])[..., None]
+    points = bounds.unit(array, "candidates")
+    weights = _checked_law(law, array.shape[:-1])[..., None]
     away = points - (weights * points).sum(axis=-2, keepdims=True)
     spread = float(np.sqrt((weights * away**2).sum(axis=(-2, -1)).mean()))
     if spread == 0:
@@ -53,13 +53,13 @@ def _checked_law(
     """Probabilities of a shape (..., K), equal ones if none are given."""
     if law is None:
         return np.full(shape, 1 / shape[-1])
-    given = np.asarray(law, np.float64)
-    sums = given.sum(axis=-1)
-    if given.shape[-1:] != shape[-1:] or not (
-        np.all(given >= 0) and np.all(np.abs(sums - 1) <= SUM_TOLERANCE)
+    array = np.asarray(law, np.float64)
+    sums = array.sum(axis=-1)
+    if array.shape[-1:] != shape[-1:] or not (
+        np.all(array >= 0) and np.all(np.abs(sums - 1) <= SUM_TOLERANCE)
     ):
         raise UserError(
             f"law must hold {shape[-1]} probabilities that sum to 1, got {np.shape(law)} with sums "
             f"{np.unique(sums)}"
         )
-    return np.broadcast_to(given, shape)
+    return np.broadcast_to(array, shape)
