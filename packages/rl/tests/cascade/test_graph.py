@@ -15,9 +15,7 @@ import pytest
 from repository import ROOT
 
 from rapo.cascade.graph import Graph
-from rapo.cascade.setting import Setting
 from rapo.graphs.generate import generate
-from rapo.graphs.load import from_networkx
 
 FIXTURES = ROOT / "tests" / "fixtures"
 
@@ -480,28 +478,6 @@ def test_labels_are_saved_and_loaded(tmp_path):
     assert back.meta == {"a": 1}
     plain = tiny(meta={"a": 1}).save(tmp_path / "plain.npz")
     assert Graph.load(plain).labels == {}
-
-
-def test_version_0_1_reads_a_file_with_labels(tmp_path):
-    """It loaded every entry without pickles, then took those it knew and checked the format."""
-    with np.load(tiny(labels=LABELS).save(tmp_path / "g.npz"), allow_pickle=False) as data:
-        content = {name: data[name] for name in data.files}
-    header = json.loads(str(content["header"]))
-    assert header["format"] == 1
-    assert set(header) >= {"format", "hash", "meta"}
-    again = Graph(**{name: content[name] for name in ARRAYS}, meta=header["meta"])
-    assert again.hash == header["hash"]
-    with np.load(tiny().save(tmp_path / "plain.npz"), allow_pickle=False) as data:
-        assert set(data.files) == {"header", *ARRAYS}
-
-
-def test_a_file_of_version_0_1_loads_without_labels():
-    old = Graph.load(FIXTURES / "v0.1" / "karate.npz")
-    assert old.labels == {}
-    compact = Setting.named("compact")
-    now = from_networkx(nx.karate_club_graph(), sensitive=[0, 1, 2, 3, 7, 13], setting=compact)
-    assert now == old, "the layout, the draws and the factor are those of version 0.1"
-    assert set(now.labels["club"]) == {"Mr. Hi", "Officer"}
 
 
 def test_damaged_labels_are_refused_by_the_name_of_the_file(tmp_path):

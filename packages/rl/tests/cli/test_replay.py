@@ -93,6 +93,11 @@ def test_a_policy_trained_on_a_platform_is_evaluated_there(rapo, tmp_path):
     assert code == 0, error
     off = json.loads((tmp_path / "off" / "manifest.json").read_text())
     assert off["deform_phases"] == [True, True, False]
+    words = ("--env", "rapo/Routing-v0", "--env-kwargs", json.dumps(KWARGS))
+    code, error = rapo("rsd", "run", *words, "--platform-seed", 7, *QUICK, "--out", "other")
+    assert code == 0, error
+    other = pd.read_csv(tmp_path / "other" / "episodes.csv")
+    assert (other["ReplayReturn"] != frame["ReplayReturn"]).any()
     code, error = rapo("rsd", "run", "--nodes", 50)
     assert code == 2 and "was trained on rapo/Routing-v0" in error
 
@@ -137,6 +142,7 @@ def test_an_environment_of_ones_own_and_a_policy_trained_on_it(rapo, tmp_path, e
         (("--env", "rapo/Routing-v0", "--env-kwargs", '{"roads": 3}'), "roads"),
         (("--env", "rapo/Routing-v0", "--env-kwargs", "[1]"), "JSON object"),
         (("--env", "rapo/Routing-v0", "--threshold", "1"), "--threshold is for runs"),
+        (("--platform-seed", "1"), "needs --env with a platform"),
     ],
 )
 def test_bad_environments_are_one_line(rapo, tmp_path, words, message):

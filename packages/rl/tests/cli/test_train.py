@@ -39,12 +39,13 @@ def test_a_run_with_a_budget_says_whether_it_was_met_and_goes_on(monkeypatch, tm
 
 @pytest.mark.parametrize("method", ["GE", "RAPO"])
 def test_a_method_of_the_paper_is_trained_on_a_platform(monkeypatch, tmp_path, method):
-    kwargs = json.dumps({"data": "stand-in", "horizons": [40, 10, 40], "seed": 1000})
-    words = ["train", method, "--env", "rapo/Routing-v0", "--env-kwargs", kwargs, "--set",
-             "minibatch=32", *SMALL, "--set", "envs=4", "--steps", 128,
-             "--out", tmp_path / "run"]  # fmt: skip
+    kwargs = json.dumps({"data": "stand-in", "horizons": [40, 10, 40]})
+    words = ["train", method, "--env", "rapo/Routing-v0", "--env-kwargs", kwargs,
+             "--platform-seed", 1001, "--set", "minibatch=32", *SMALL, "--set", "envs=4",
+             "--steps", 128,             "--out", tmp_path / "run"]  # fmt: skip
     assert rapo(monkeypatch, *words) == 0
     _, config = load_agent(tmp_path / "run")
+    assert config.env_kwargs["seed"] == 1001
     assert resolve(config).observe == ("x" if method == "GE" else "xsummary")
     summary = json.loads((tmp_path / "run" / "summary.json").read_text())
     assert set(summary["budgets"]) == (set() if method == "GE" else {"trace", "scar"})
@@ -81,6 +82,7 @@ def test_several_seeds_have_a_folder_each(monkeypatch, tmp_path):
         (["SS", "--env", ENV, *PAID, "--steps", "few"], "steps must be"),
         (["SS", *PAID], "--cost needs --env"),
         (["DR", "--delay", "3"], "--delay needs --env"),
+        (["RAPO", "--platform-seed", "3"], "--platform-seed needs --env"),
     ],
 )
 def test_bad_words_end_with_one_line_and_leave_nothing(monkeypatch, tmp_path, capsys, words, named):

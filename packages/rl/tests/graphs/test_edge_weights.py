@@ -372,14 +372,6 @@ def test_an_unknown_reading_is_refused_with_those_there_are(name):
         Setting.named(name)
 
 
-def test_a_setting_that_version_0_1_wrote_is_the_compact_one_without_a_cap():
-    config = json.loads((FIXTURES / "v0.1" / "run" / "config.json").read_text(encoding="utf-8"))
-    written = config["setting"]
-    assert not {"stretch", "echo", "factor", "seeding", "psi_min", "edge_cap"} & set(written)
-    expected = COMPACT.replace(edge_cap=1.0, horizons=tuple(written["horizons"]))
-    assert Setting.from_dict(written) == expected
-
-
 def test_the_constants_of_a_setting_have_its_lower_bound():
     assert COMPACT.params == FieldParams()
     other = DEFAULT.replace(psi_min=0.37)

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from rapo.cli.options import Force
+from rapo.cli.options import Force, PlatformSeed
 from rapo.platforms.registration import PLATFORMS
 from rapo.show.lab.request import CONSTANTS, EPISODES, FILE, GENERATED, Draws, Place, Side
 from rapo_core.checks import UserError
@@ -19,9 +19,10 @@ PORT = 8899
 
 def lab(
     nodes: Annotated[int | None, typer.Option(help="Size of a generated graph, 250.")] = None,
-    graph_seed: Annotated[int, typer.Option(help="Seed of the graph or platform.")] = 0,
+    graph_seed: Annotated[int, typer.Option(help="Seed of the graph.")] = 0,
     graph: Annotated[Path | None, typer.Option(help="A graph: .npz, CSV, GraphML.")] = None,
     env: Annotated[str | None, typer.Option(help=f"A platform: {', '.join(PLATFORMS)}.")] = None,
+    platform_seed: PlatformSeed = None,
     change: Annotated[
         list[str] | None, typer.Option("--set", help=f"NAME=VALUE of {', '.join(CONSTANTS)}.")
     ] = None,
@@ -30,7 +31,8 @@ def lab(
     policy: Annotated[
         str | None,
         typer.Option(
-            help="aggressive, moderate, conservative (action <i> of a platform), .pt, .zip."
+            help="aggressive, moderate, conservative (action <i> of a platform), the folder of "
+            "a run, or a .zip of Stable-Baselines3."
         ),
     ] = None,
     episodes: Annotated[int, typer.Option(help="RSD episodes.")] = EPISODES,
@@ -52,7 +54,9 @@ def lab(
     ] = True,
 ) -> None:
     """A page on this machine that answers while constants are moved."""
-    place = _place(nodes, graph_seed, graph, env)
+    if platform_seed is not None and env is None:
+        raise UserError(f"--platform-seed {platform_seed} is for platforms: give --env")
+    place = _place(nodes, platform_seed or 0 if env is not None else graph_seed, graph, env)
     draws = {"episodes": episodes, "seed": seed, "stimulus": stimulus, "coupled": coupled}
     side: dict[str, Any] = {"params": _constants(change or []), "scope": scope}
     side |= {name: v for name, v in (("regions", regions), ("policy", policy)) if v is not None}

@@ -22,6 +22,9 @@ GraphFile = Annotated[
         help="A graph (.npz, CSV, GraphML) instead of a generated one; rapo graph makes .npz files."
     ),
 ]
+PlatformSeed = Annotated[
+    int | None, typer.Option(help="With --env: seed of the platform, default 0.")
+]
 Regions = Annotated[
     str | None,
     typer.Option(

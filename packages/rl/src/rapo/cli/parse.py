@@ -54,6 +54,7 @@ class TrainOptions:
     method: str | None = None
     env: str | None = None
     env_kwargs: str | None = None
+    platform_seed: int | None = None
     cost: str | None = None
     delay: int | None = None
     nodes: int | None = None
@@ -89,10 +90,14 @@ def run_configs(base: RunConfig | None, options: TrainOptions) -> list[RunConfig
     env = options.env or (GRAPH_ENV if base is None else base.env)
     _refuse_idle(base, options, on_graph=env == GRAPH_ENV)
     steps = None if options.steps is None else parse_count("steps", options.steps)
-    kwargs = options.env_kwargs
+    kwargs = None if base is None or options.env is not None else dict(base.env_kwargs)
+    if options.env_kwargs is not None:
+        kwargs = parse_env_kwargs("--env-kwargs", options.env_kwargs)
+    if options.platform_seed is not None:
+        kwargs = {**(kwargs or {}), "seed": options.platform_seed}
     fields: dict[str, Any] = {
         "method": options.method, "env": options.env, "cost": options.cost, "delay": options.delay,
-        "env_kwargs": None if kwargs is None else parse_env_kwargs("--env-kwargs", kwargs),
+        "env_kwargs": kwargs,
         "steps": steps, "budget": options.budget, "threshold": options.threshold,
         "track": options.track,
     }  # fmt: skip
@@ -112,7 +117,9 @@ def _refuse_idle(base: RunConfig | None, options: TrainOptions, *, on_graph: boo
         "--nodes": options.nodes, "--graph-seed": options.graph_seed, "--graph": options.graph,
         "--regions": options.regions, "--fit": options.fit, "--reading": options.reading,
     }  # fmt: skip
-    foreign = {"--cost": options.cost, "--delay": options.delay}
+    foreign = {
+        "--cost": options.cost, "--delay": options.delay, "--platform-seed": options.platform_seed,
+    }  # fmt: skip
     candidates = foreign if on_graph and options.env is None else {} if on_graph else graphs
     idle = ", ".join(name for name, value in candidates.items() if value is not None)
     if idle and on_graph:

@@ -9,7 +9,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from rapo.cascade.setting import ACTIONS
-from rapo.cli.options import Fit, Force, GraphFile, Regions, graph_kwargs, make_environment
+from rapo.cli.options import (
+    Fit,
+    Force,
+    GraphFile,
+    PlatformSeed,
+    Regions,
+    graph_kwargs,
+    make_environment,
+)
 from rapo.cli.parse import parse_horizons
 from rapo_core.checks import UserError
 
@@ -42,6 +50,7 @@ def rsd(
     env_kwargs: Annotated[
         str | None, typer.Option(help="Keyword arguments of the environment, as JSON.")
     ] = None,
+    platform_seed: PlatformSeed = None,
     nodes: Annotated[int | None, typer.Option(help="Size of the graph, default 250.")] = None,
     graph_seed: Annotated[int | None, typer.Option(help="Seed of the graph, default 0.")] = None,
     graph: GraphFile = None,
@@ -100,11 +109,16 @@ def rsd(
         refuse_to_overwrite(*files_in(out), force=force)
     made_of = {"deformation": deformation, "regions": regions, "observe": observe, "fit": fit}
     kwargs = graph_kwargs(nodes, graph_seed, graph, **made_of)
+    if platform_seed is not None:
+        if env in (None, GRAPH_ENV):
+            raise UserError(f"--platform-seed {platform_seed} needs --env with a platform")
+        kwargs["seed"] = platform_seed
     if env_kwargs is not None:
         from rapo.agents.run_file import parse_env_kwargs
 
         kwargs |= parse_env_kwargs("--env-kwargs", env_kwargs)
-    if env is not None and (idle := {"nodes", "graph_seed", "graph", "regions", "fit"} & {*kwargs}):
+    on_graph = env in (None, GRAPH_ENV)
+    if not on_graph and (idle := {"nodes", "graph_seed", "graph", "regions", "fit"} & {*kwargs}):
         raise UserError(f"{', '.join(sorted(idle))} are for graphs, not for --env {env}")
     as_what = {"--method": method, "--threshold": threshold}
     if env is None and is_run(policy):
@@ -114,6 +128,8 @@ def rsd(
             f"{', '.join(used)} is for runs on what they were trained on, got {policy!r}"
         )
     else:
+        if env is not None and is_run(policy):
+            kwargs = {**_shown_to(policy, env), **kwargs}
         made = make_environment(GRAPH_ENV if env is None else env, kwargs)
         result = evaluate(made, _policy_of(policy, made), **options)
     console = Console()
@@ -123,6 +139,17 @@ def rsd(
     if out is not None:
         result.save(out, force=force)
         console.print(f"wrote {out}; rapo report {out} makes a page of it", highlight=False)
+
+
+def _shown_to(folder: str, env: str) -> dict[str, Any]:
+    """What the policy of a run observes, where it was trained on the same platform or graph."""
+    from rapo.agents.resolve import open_episodes
+    from rapo.agents.saved_run import load_run
+
+    config = load_run(folder).config
+    if config.env != env or not config.has_episodes:
+        return {}
+    return {"observe": open_episodes(config).observe}
 
 
 def _policy_of(name: str, env: Any) -> Any:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rapo.cli.options import Fit, GraphFile, Reading, Regions, stoppable
+from rapo.cli.options import Fit, GraphFile, PlatformSeed, Reading, Regions, stoppable
 from rapo.cli.parse import TrainOptions, run_configs
 from rapo_core.checks import UserError, whole_number
 
@@ -91,6 +91,7 @@ def train(
     config: RunFile = None,
     env: EnvId = None,
     env_kwargs: EnvKwargs = None,
+    platform_seed: PlatformSeed = None,
     cost: Cost = None,
     delay: Delay = None,
     nodes: Nodes = None,
@@ -127,10 +128,10 @@ def train(
     from rapo.agents.run_file import NAME, read_run
 
     options = TrainOptions(
-        method=method, env=env, env_kwargs=env_kwargs, cost=cost, delay=delay, nodes=nodes,
-        graph_seed=graph_seed, graph=graph, regions=regions, fit=fit, reading=reading, seed=seed,
-        steps=steps, budget=budget, threshold=threshold, track=_trackers(track, tensorboard),
-        changes=tuple(change or ()),
+        method=method, env=env, env_kwargs=env_kwargs, platform_seed=platform_seed, cost=cost,
+        delay=delay, nodes=nodes, graph_seed=graph_seed, graph=graph, regions=regions, fit=fit,
+        reading=reading, seed=seed, steps=steps, budget=budget, threshold=threshold,
+        track=_trackers(track, tensorboard), changes=tuple(change or ()),
     )  # fmt: skip
     console = Console()
     with stoppable("nothing was written"):

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from rapo.cli.options import Force, stoppable
+from rapo.cli.options import Force, PlatformSeed, stoppable
 
 PLATFORM_WIDTH = 1280
 """Pixels of a film of a platform, whose pictures have text of their own."""
@@ -27,9 +27,7 @@ def watch(
         Path | None,
         typer.Option(help="A graph (.npz, CSV, GraphML) instead of a generated one."),
     ] = None,
-    platform_seed: Annotated[
-        int | None, typer.Option(help="With --env: seed of the platform, default 0.")
-    ] = None,
+    platform_seed: PlatformSeed = None,
     stimulus: Annotated[
         int | None, typer.Option(help="Number of the stimulus, from 1; default drawn.")
     ] = None,
