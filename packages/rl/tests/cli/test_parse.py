@@ -195,6 +195,6 @@ def test_a_reading_is_what_is_reproduced(tmp_path, monkeypatch):
     monkeypatch.setattr(reproduce, "claim_folder", claimed)
     for reading in (None, "compact"):
         with pytest.raises(StopIteration):
-            reproduce.reproduce("table1", "smoke", tmp_path / "out", reading=reading)
+            reproduce.run_studies("table1", "smoke", tmp_path / "out", reading=reading)
     assert [preset.setting for preset in asked] == [Setting.default(), Setting.named("compact")]
     assert asked[1].config("RAPO", 0).params.psi_min == Setting.named("compact").psi_min

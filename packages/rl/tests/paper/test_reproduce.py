@@ -63,7 +63,7 @@ def made(tmp_path_factory):
     out = tmp_path_factory.mktemp("made") / "results"
     with pytest.MonkeyPatch.context() as patch:
         patched(patch)
-        sections = reproduce.reproduce("table1", "tiny", out, jobs=1)
+        sections = reproduce.run_studies("table1", "tiny", out, jobs=1)
     assert [section.name for section in sections] == ["table1"]
     return out
 
@@ -120,6 +120,21 @@ def test_the_report_is_self_contained(made):
     for kind, part in claims.groupby("kind"):
         held = (part["verdict"] == "holds").sum()
         assert f"{kind}: {held} hold, {len(part) - held} differ" in summary
+
+
+def test_a_report_shows_the_studies_that_were_run_and_no_others(made, tmp_path, monkeypatch):
+    assert not (made / "mechanism.csv").exists()  # it could be drawn, but nobody asked
+    assert json.loads((made / "manifest.json").read_text())["studies"] == ["table1"]
+    out = tmp_path / "results"
+    shutil.copytree(made, out)
+    monkeypatch.setattr(
+        reproduce, "STUDIES", {name: ALL[name] for name in ("table1", "motivation")}
+    )
+    (section,) = reproduce.run_studies("motivation", "tiny", out)
+    assert section.name == "motivation"
+    assert json.loads((out / "manifest.json").read_text())["studies"] == ["table1", "motivation"]
+    summary = (out / "summary.md").read_text()
+    assert "Table 1: replay under a frozen policy" in summary and section.title in summary
 
 
 def test_the_command_goes_on_with_what_is_there(made, monkeypatch, capsys):
@@ -213,12 +228,12 @@ def test_results_of_other_defaults_are_drawn_but_not_added_to(made, tmp_path, mo
     changed = replace(TINY, setting=SHORT.replace(budget=0.5), steps=1024)
     monkeypatch.setitem(presets.PRESETS, "tiny", changed)
     with pytest.raises(ValueError, match="differ in setting, steps"):
-        reproduce.reproduce("table1", "tiny", old)
-    sections = reproduce.reproduce("figures", "tiny", str(old))
+        reproduce.run_studies("table1", "tiny", old)
+    sections = reproduce.run_studies("figures", "tiny", str(old))
     assert "table1" in [section.name for section in sections]
     assert (old / "table1.csv").read_bytes() == (made / "table1.csv").read_bytes()
     with pytest.raises(ValueError, match="another config"):
-        reproduce.reproduce("figures", "larger", old)
+        reproduce.run_studies("figures", "larger", old)
 
 
 def test_all_is_the_paper_and_seeds_are_asked_for_by_name(monkeypatch):
@@ -304,7 +319,7 @@ def test_versions_that_ran_jobs_later_are_added_to_the_manifest(tmp_path, monkey
     def run_with(number):
         monkeypatch.setattr(jobs_folder, "VERSION", number)
         with pytest.raises(ValueError, match="the disk is full"):
-            reproduce.reproduce("table1", "tiny", tmp_path, jobs=1)
+            reproduce.run_studies("table1", "tiny", tmp_path, jobs=1)
         return path.read_text()
 
     first = run_with("1.0")

@@ -78,7 +78,7 @@ def reproduce(
         raise UserError(f"{what} does not take --reading, got {reading}")
     if data is not None and what not in apart:
         raise UserError(f"--data is for {' and '.join(apart)}, got {data} for {what}")
-    folder = preset
+    folder = f"{preset}-{reading}" if reading else preset
     if what in apart:
         folder = what if preset == "paper" else f"{what}-{preset}"
     place = out or Path("results") / folder
@@ -95,6 +95,13 @@ def reproduce(
             logs = data or Path("results/calibration")
             consistency_from_words(preset, place, data=logs, engine=engine, jobs=jobs)
             return
-        from rapo.paper.reproduce import reproduce_from_words
+        from rich.console import Console
 
-        reproduce_from_words(what, preset, out, engine=engine, jobs=jobs, reading=reading)
+        from rapo.html.terminal import print_sections
+        from rapo.paper.reproduce import run_studies
+
+        console = Console()
+        sections = run_studies(
+            what, preset, place, engine=engine, jobs=jobs, reading=reading, console=console
+        )
+        print_sections(console, sections, place)

@@ -90,9 +90,16 @@ def refuse_another_config(out: Path, before: Mapping[str, Any], mine: Mapping[st
         )
 
 
+def note(out: Path, **about: Any) -> None:
+    """Say more in the manifest about what the folder holds."""
+    content = read_manifest(out)
+    if {**content, **about} != content:
+        write_manifest(out, {**content, **about})
+
+
 def note_versions(out: Path) -> None:
     """Add the versions in use to the manifest if other versions made the results so far."""
     content, mine = read_manifest(out), versions()
     others = content.get("also_made_with", [])
     if content.get("versions") != mine and mine not in others:
-        write_manifest(out, {**content, "also_made_with": [*others, mine]})
+        note(out, also_made_with=[*others, mine])

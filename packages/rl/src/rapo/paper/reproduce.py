@@ -11,8 +11,7 @@ from typing import NamedTuple
 from rich.console import Console
 
 from rapo.cascade.setting import Setting
-from rapo.html.terminal import print_sections
-from rapo.jobs.folder import claim_folder, note_versions, read_manifest
+from rapo.jobs.folder import claim_folder, note, note_versions, read_manifest
 from rapo.jobs.job import Job, unfinished
 from rapo.jobs.lock import locked
 from rapo.jobs.run import checked_slots, run_with_bar
@@ -79,7 +78,7 @@ def planned_jobs(names: Sequence[str], preset: Preset) -> list[Job]:
     return jobs_of(each for name in names for each in study(name).plan(preset))
 
 
-def reproduce(
+def run_studies(
     what: str,
     preset_name: str,
     out: Path | str,
@@ -89,7 +88,9 @@ def reproduce(
     reading: str | None = None,
     console: Console | None = None,
 ) -> list[Section]:
-    """Run the studies, write tables, figures and the report to `out`; return the sections.
+    """Run the studies, write tables, figures and the report to `out`; return their sections.
+
+    The report also shows the studies that earlier commands ran into the folder.
 
     Args:
         what: a study, several with commas, `all`, or `figures` to draw again from the results.
@@ -119,18 +120,13 @@ def reproduce(
             if unfinished(wanted, out):
                 note_versions(out)
             run_with_bar(wanted, out, engine=engine, slots=slots, console=console)
-        results = Results(out, preset)
-        sections = {name: study(name).analyse(results) for name in names}
-        others = [name for name in STUDIES if name not in names]
-        whole = sections | {
-            name: study(name).analyse(results)
-            for name in others
-            if not missing_jobs(name, preset, out)
-        }
-        report = [whole[name] for name in STUDIES if name in whole]
-        write_sections(report, out)
-        write_page(report, results, out)
-    return list(sections.values())
+        results, before = Results(out, preset), read_manifest(out).get("studies", [])
+        shown = [name for name in STUDIES if name in {*names, *before}]
+        sections = {name: study(name).analyse(results) for name in shown}
+        note(out, studies=shown)
+        write_sections(list(sections.values()), out)
+        write_page(list(sections.values()), results, out)
+    return [sections[name] for name in names]
 
 
 def claim(out: Path, preset: Preset) -> None:
@@ -200,22 +196,3 @@ def write_sections(sections: Sequence[Section], out: Path) -> None:
         for name, _, figure in section.figures:
             (out / "figures").mkdir(exist_ok=True)
             figure.savefig(out / "figures" / f"{name}.png", dpi=130)
-
-
-def reproduce_from_words(
-    what: str,
-    preset: str,
-    out: Path | None,
-    *,
-    engine: str,
-    jobs: int | None,
-    reading: str | None = None,
-) -> None:
-    """`rapo reproduce`: see its help for the arguments."""
-    console = Console()
-    name = preset_named(preset).name + (f"-{reading}" if reading else "")
-    folder = Path("results") / name if out is None else out
-    sections = reproduce(
-        what, preset, folder, engine=engine, jobs=jobs, reading=reading, console=console
-    )
-    print_sections(console, sections, folder)
