@@ -1,7 +1,7 @@
 """Sets of small numbers as bits of uint64 words, inside kernels: 64 members a word, lowest first.
 
-A loop over a set takes the lowest bit while there is one: members come in ascending order, and the
-cost follows the size of the set.
+A loop over a set takes the lowest bit until no bit is left. Members come in ascending order, and
+the cost follows the size of the set.
 """
 
 from __future__ import annotations
@@ -26,6 +26,16 @@ def lowest_bit(typingctx: Any, x: Any) -> Any:
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         return builder.cttz(args[0], ir.Constant(ir.IntType(1), 1))
+
+    return types.int64(types.uint64), codegen
+
+
+@intrinsic
+def bit_count(typingctx: Any, x: Any) -> Any:
+    """Number of set bits of a uint64."""
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return builder.ctpop(args[0])
 
     return types.int64(types.uint64), codegen
 
@@ -61,7 +71,7 @@ def packed(members: npt.NDArray[np.bool_]) -> npt.NDArray[np.uint64]:
     return np.packbits(padded, axis=-1, bitorder="little").view(np.uint64)
 
 
-def unpacked(words: npt.NDArray[np.uint64], size: int) -> npt.NDArray[np.bool_]:
+def unpacked(sets: npt.NDArray[np.uint64], size: int) -> npt.NDArray[np.bool_]:
     """(..., size) truth values from (..., words) sets."""
-    bits = np.unpackbits(words.view(np.uint8), axis=-1, bitorder="little", count=size)
+    bits = np.unpackbits(sets.view(np.uint8), axis=-1, bitorder="little", count=size)
     return bits.view(np.bool_)

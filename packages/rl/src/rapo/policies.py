@@ -33,6 +33,11 @@ class ConstantPolicy:
     def __init__(self, action: int, actions: int = len(ACTIONS)) -> None:
         self.action, self.actions = action, actions
 
+    @property
+    def constant_action(self) -> int:
+        """The action, by which RSD runs whole phases without asking at every step."""
+        return self.action
+
     def __call__(self, x: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
         """Actions (E,) for observations (E, d)."""
         return np.full(len(x), self.action)

@@ -586,3 +586,25 @@ def test_constants_at_their_ends_keep_the_fields_finite(graph250):
     trace = engine.run(np.zeros(4, int), 1200)
     assert np.isfinite(trace).all()
     assert engine.H.max() > 1e15
+
+
+@pytest.mark.parametrize("backend", ["lanes", "push"])
+@pytest.mark.parametrize("threads", [1, 2])
+def test_the_record_of_active_nodes_is_what_the_active_sets_show(small_graph, backend, threads):
+    steps = 150  # more than one call records
+    engine, watched = (Cascade(small_graph, 40, backend=backend, threads=threads) for _ in range(2))
+    keys, stimuli = np.arange(40, dtype=np.uint64), 1 + np.arange(40) % small_graph.stimuli
+    engine.start(keys, stimuli)
+    watched.start(keys, stimuli)
+    engine.record_activity()
+    trace = engine.run(0, steps)
+    sets = []
+    for t in range(steps):
+        np.testing.assert_array_equal(watched.step(np.zeros(40, np.int64)), trace[t])
+        sets.append(watched.active)
+    record = engine.read_activity()
+    np.testing.assert_array_equal(record.visits, np.sum(sets, axis=(0, 1)))
+    np.testing.assert_array_equal(record.ever, np.any(sets, axis=0))
+    np.testing.assert_array_equal(record.first, np.array(sets)[:, 0])
+    engine.run(0, 3)
+    assert len(engine.read_activity().first) == 0  # the record had ended

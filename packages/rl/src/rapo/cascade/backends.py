@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rapo.cascade import lanes_kernel, push_kernel
-from rapo.cascade.kernel_arrays import SITE_SIZE, constants_of, sites_of
+from rapo.cascade.kernel_arrays import FRAMES, SITE_SIZE, constants_of, sites_of
 from rapo.cascade.lanes_kernel import RUN_LANES, SUMS
 from rapo.cascade.phases import EPISODE_ROWS
 from rapo.cascade.push_kernel import RUN_PUSH
@@ -56,7 +56,7 @@ def _harm_index(engine: Cascade, region: npt.NDArray[np.int32]) -> npt.NDArray[n
 def _thread_states(engine: Cascade, count: int) -> list[npt.NDArray[np.int64]]:
     """State of each thread, which runs a part of `count` rows or blocks; see `phases`."""
     bounds = [i * count // engine.threads for i in range(engine.threads + 1)]
-    return [np.array([0, *pair, engine.episodes], np.int64) for pair in pairwise(bounds)]
+    return [np.array([0, *pair, engine.episodes, 0], np.int64) for pair in pairwise(bounds)]
 
 
 def _aligned(shape: tuple[int, ...], dtype: type) -> npt.NDArray[Any]:
@@ -112,13 +112,14 @@ class LanesBackend:
             _aligned((self.blocks, 2 * LANES), np.uint32),
             np.zeros((self.blocks, nodes + regions), np.uint64),
         )  # fmt: skip
-        self._bundles = [
-            Bundle(
-                lanes_kernel.KINDS,
-                (*fixed, self.episode, self.keys, thread_state, self.own_harm, *state),
-            )
-            for thread_state in self.thread_states
-        ]
+        self.visits = np.zeros((len(self.thread_states), graph.n), np.int64)
+        self.ever = np.zeros((self.blocks, graph.n), np.uint32)
+        self.frames = np.zeros((FRAMES, nodes), np.uint64)
+        self._bundles = []
+        for thread_state, visits in zip(self.thread_states, self.visits, strict=True):
+            own = (self.episode, self.keys, thread_state, self.own_harm)
+            arrays = (*fixed, *own, *state, visits, self.ever, self.frames)
+            self._bundles.append(Bundle(lanes_kernel.KINDS, arrays))
 
     def run(self, part: int, actions: npt.NDArray[np.int64], trace: Float) -> Any:
         """Run the blocks of one thread; -1 or the index of an action that is unknown."""
@@ -156,6 +157,10 @@ class LanesBackend:
     def read_spent(self) -> npt.NDArray[np.bool_]:
         """(E, n) nodes that were active in this phase and try no neighbours any more."""
         return self._nodes(self._spent_lanes)
+
+    def read_ever(self) -> npt.NDArray[np.bool_]:
+        """(E, n) nodes that were active in any recorded step."""
+        return self._nodes(self.ever)
 
     def _nodes(self, table: npt.NDArray[np.uint32]) -> npt.NDArray[np.bool_]:
         """(E, n) from a bit per lane, (B, n)."""
@@ -241,12 +246,16 @@ class PushBackend:
         )  # fmt: skip
         fields = (self._fields, self._ring, self._nonzero_regions, self._hit_regions)
         state = (self._active, self._spent_nodes, *fields)
+        self.visits = np.zeros((len(self.thread_states), graph.n), np.int64)
+        self.ever = np.zeros((self.rows, nodes), np.uint64)
+        self.frames = np.zeros((FRAMES, nodes), np.uint64)
         self._bundles = []
-        for thread_state in self.thread_states:
+        for thread_state, visits in zip(self.thread_states, self.visits, strict=True):
             reached_nodes = np.zeros(nodes, np.uint64)
             m, psi = np.ones(graph.n, np.float32), np.ones(regions * 64, np.float32)
             own = (self.episode, self.keys, thread_state, self.own_harm)
-            arrays = (*fixed, *own, *state, reached_nodes, m, psi)
+            recorded = (visits, self.ever, self.frames)
+            arrays = (*fixed, *own, *state, reached_nodes, m, psi, *recorded)
             self._bundles.append(Bundle(push_kernel.KINDS, arrays))
         threads, ranked = len(self.thread_states), engine.scope.k > 0
         self._ranks = [np.zeros(graph.n, np.float32) if ranked else None for _ in range(threads)]
@@ -278,6 +287,10 @@ class PushBackend:
     def read_spent(self) -> npt.NDArray[np.bool_]:
         """(E, n) nodes that were active in this phase and try no neighbours any more."""
         return unpacked(self._spent_nodes, self.engine.graph.n)
+
+    def read_ever(self) -> npt.NDArray[np.bool_]:
+        """(E, n) nodes that were active in any recorded step."""
+        return unpacked(self.ever, self.engine.graph.n)
 
     def read_field(self, which: int) -> Float:
         """(E, R) of G (0) or H (1)."""

@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -15,7 +15,7 @@ from rapo.cascade.backends import LanesBackend, PushBackend, choose_backend
 from rapo.cascade.graph import Graph
 from rapo.cascade.harm_history import HarmHistory
 from rapo.cascade.injection import injection_rates
-from rapo.cascade.kernel_arrays import constants_of
+from rapo.cascade.kernel_arrays import FRAMES, constants_of
 from rapo.cascade.phases import (
     CLOCK,
     ENTRIES,
@@ -24,6 +24,7 @@ from rapo.cascade.phases import (
     INJECTING,
     PHASE,
     PHASE_KEY,
+    RECORDING,
     SLOT,
     STIMULUS,
     TAGS,
@@ -35,6 +36,7 @@ from rapo.cascade.phases import (
 from rapo.cascade.regions import RegionSpec, make_regions
 from rapo.cascade.setting import DECAY, EXPOSURE, REPLAY, Setting
 from rapo.cascade.stats import COUNT, STATS
+from rapo_core.bits import unpacked
 from rapo_core.checks import (
     UserError,
     check_episodes,
@@ -56,6 +58,17 @@ __all__ = ["STATS", "Cascade"]
 
 
 _WHOLE, _SINGLE = np.dtype(np.int64), np.dtype(np.float32)
+
+
+class Activity(NamedTuple):
+    """Which nodes were active in some steps of an engine."""
+
+    visits: npt.NDArray[np.int64]
+    """(n,) in how many steps of all episodes a node was active."""
+    ever: npt.NDArray[np.bool_]
+    """(E, n) whether a node was active in any step."""
+    first: npt.NDArray[np.bool_]
+    """(T, n) the active sets of the first episode after each step."""
 
 
 class Cascade(PhasedEpisodes):
@@ -126,6 +139,7 @@ class Cascade(PhasedEpisodes):
         if self.setting.harm is not None:
             args = (self.episodes, graph.n, self.setting.delay)
             self._history = HarmHistory(self.setting.harm, *args)
+        self._frames: list[npt.NDArray[np.uint64]] | None = None
         self._pool: ThreadPoolExecutor | None = None
         kind = choose_backend(backend, self)
         self._backend = (LanesBackend if kind == "lanes" else PushBackend)(self, self._schedule)
@@ -241,7 +255,10 @@ class Cascade(PhasedEpisodes):
         each_step = (steps, self.episodes)
         checked = checked_actions(actions, self.episodes, self._shape, each_step)
         trace = np.empty((steps, *self._room), _SINGLE)
-        self._run(checked.reshape(-1), trace.reshape(-1, self._room[1]))
+        most = steps if self._frames is None else FRAMES
+        for first in range(0, steps, most):
+            part = checked if checked.ndim == 1 else checked[first : first + most]
+            self._run(part.reshape(-1), trace[first : first + most].reshape(-1, self._room[1]))
         return trace[:, :, : self.episodes]
 
     def _run(self, actions: npt.NDArray[np.int64], trace: npt.NDArray[np.float32]) -> None:
@@ -269,6 +286,25 @@ class Cascade(PhasedEpisodes):
             raise UserError(
                 f"actions must be 0, 1 or 2, got {actions[bad]} for episode {bad % self.episodes}"
             )
+        if self._frames is not None:
+            self._frames.append(backend.frames[: len(trace) // COUNT].copy())
+
+    def record_activity(self) -> None:
+        """Record from now on which nodes are active; an earlier record is forgotten."""
+        backend = self._backend
+        backend.visits[:], backend.ever[:], self._frames = 0, 0, []
+        for thread_state in backend.thread_states:
+            thread_state[RECORDING] = 1
+
+    def read_activity(self) -> Activity:
+        """Return the record since `record_activity`, and end it."""
+        backend = self._backend
+        for thread_state in backend.thread_states:
+            thread_state[RECORDING] = 0
+        frames = np.concatenate(self._frames or [backend.frames[:0]])
+        self._frames = None
+        first = unpacked(frames, self.graph.n)
+        return Activity(backend.visits.sum(axis=0), backend.read_ever(), first)
 
     def snapshot(self) -> dict[str, npt.NDArray[Any]]:
         """Return everything that evolves, as plain arrays that any backend can restore.

@@ -11,6 +11,9 @@ harm), Z stimuli of k seeds and D the delay. Each kernel describes the arrays th
 - gated_regions: the harm regions that may be deformed, a set.
 - constants: (10,) constants of a step, see `constants_of`.
 - seeds: (Z, k) nodes, ascending, and (Z, 3, k) the values 1 - b of each stimulus and action.
+- visits, ever, frames: what a thread records of active nodes, last of all arrays: (n,) in how many
+  steps of its episodes a node was active; (E, node words) or (B, n) which nodes were active in
+  any step; (FRAMES, node words) the active sets of the first episode in the steps of this call.
 - schedule, episode, keys, thread_state: see `phases`. A thread runs episodes in the one kernel and
   blocks of 32 episodes in the other.
 - own_harm: (E,) harm of this step by a function of the setting; below 0 the kernel counts nodes.
@@ -30,6 +33,8 @@ OUTBREAK, CASCADE, CONTACT = range(len(SPREADS))
 """Numbers of the spreading laws in the kernels."""
 PERSISTENCE, KEPT, ALPHA, DELTA, ETA, TAU, W_G, W_H, PSI_MIN, PER_NODE = range(10)
 """Entries of `constants`: `KEPT` is 1 - lambda, `PER_NODE` the harm of one affected node."""
+FRAMES = 64
+"""Most steps of a call whose active sets of the first episode are recorded."""
 SITE_SIZE = 8
 """Numbers of a node that are summed over active nodes; the last three are 0."""
 SITE_X, SITE_Y, SITE_SQUARES, SITE_REACH, SITE_SENSITIVE = range(5)

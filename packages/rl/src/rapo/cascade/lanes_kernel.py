@@ -48,6 +48,7 @@ from rapo.cascade.phases import (
     INJECTING,
     PHASE,
     PHASE_KEY,
+    RECORDING,
     SLOT,
     advance_clock,
     first_unknown,
@@ -55,7 +56,7 @@ from rapo.cascade.phases import (
 )
 from rapo.cascade.setting import DECAY
 from rapo.cascade.stats import centroid_and_spread
-from rapo_core.bits import BIT, NONE, lowest_bit, mark, marked, unmark
+from rapo_core.bits import BIT, NONE, bit_count, lowest_bit, mark, marked, unmark
 from rapo_core.bundle import kinds_of, unbundled
 from rapo_core.fields import harm_of, next_scar, next_trace, psi_of, share_of
 from rapo_core.jit import inlined, lean_kernel
@@ -77,6 +78,7 @@ KINDS = kinds_of(
     _LANE_BITS[:, ::1], types.uint64[:, ::1],
     _FLOATS[:, :, ::1], _FLOATS[:, ::1], types.uint64[:, ::1], types.uint64[:, ::1],
     _FLOATS[:, ::1], _LANE_BITS[:, ::1], types.uint64[:, ::1],
+    _LONGS[::1], _LANE_BITS[:, ::1], types.uint64[:, ::1],
 )  # fmt: skip
 """The arrays of the kernel: those of `kernel_arrays`, and then of B blocks:
 
@@ -269,8 +271,7 @@ def _sample(
     deformed_regions, psi = gate
     totals, sums = output
     for i in range(_NOMINAL, SUMS):
-        start = _ONE if i in (_STAY, _PARTITION) else _ZERO
-        store(sums, i * LANES, ones_of(_NO_LANE) + start)
+        store(sums, i * LANES, ones_of(_NO_LANE) + (_ONE if i in (_STAY, _PARTITION) else _ZERO))
     k0, k1 = load(draw_keys, 0), load(draw_keys, LANES)
     half = m.size >> 1
     for w in range(active_nodes.size):
@@ -359,14 +360,22 @@ def _report(totals: Any, sums: Any, trace: Any, top: int, first: int) -> None:
 
 
 @inlined
-def _deactivate_lane(active_nodes: Any, active_lanes: Any, lane: int) -> None:
-    """Make all nodes of one lane inactive."""
+def _record(active: Any, visits: Any, ever: Any, frames: Any, t: int, first: int) -> None:
+    """Count the visits of active nodes, and note those of the first episode and of any step."""
+    active_nodes, active_lanes, _ = active
     for w in range(active_nodes.size):
+        frame = NONE
         rest = active_nodes[w]
         while rest != NONE:
             v = (w << 6) + lowest_bit(rest)
+            lanes = active_lanes[v]
+            visits[v] += bit_count(np.uint64(lanes))
+            ever[v] |= lanes
+            if lanes & _LANE != _NO_LANE:
+                frame |= rest & (~rest + BIT)
             rest &= rest - BIT
-            active_lanes[v] &= ~(_LANE << np.uint32(lane))
+        if first == 0:
+            frames[t, w] = frame
 
 
 @inlined
@@ -385,6 +394,12 @@ def _withdraw(active: Any, lanes: Any, begins: Any) -> None:
 
 
 @inlined
+def _deactivate_lane(active: Any, lane: int) -> None:
+    """Make all nodes of one lane inactive."""
+    _withdraw(active, _LANE << np.uint32(lane), _NO_LANE)
+
+
+@inlined
 def _run(table: Any, actions: Any, trace: Any, spread: int) -> Any:
     """Run as many steps as `trace` has room for of the blocks of one thread, all in one call.
 
@@ -392,7 +407,7 @@ def _run(table: Any, actions: Any, trace: Any, spread: int) -> Any:
         table: pointers of a `Bundle` of `KINDS`.
         actions: (E,) int64 for all steps, or (steps * E,) with the first step first.
         trace: (steps * len(STATS), E rounded up to 32) float32, filled.
-        spread: the spreading law; it is a constant, so that each law has a kernel of its own.
+        spread: the spreading law, a constant: each law has a kernel of its own.
 
     Returns:
         -1, or the index of an action that is not 0, 1 or 2; then no step has been run.
@@ -400,7 +415,7 @@ def _run(table: Any, actions: Any, trace: Any, spread: int) -> Any:
     (ptr, target, prob, site, region, sensitive, inside, harm_region_of, gated_regions, constants,
      seed_nodes, seed_miss, schedule, episode, keys, thread_state, own_harm, active_lanes_of,
      active_nodes_of, spent_lanes_of, m_of, injecting_lanes_of, injected_nodes_of, fields, ring_of,
-     nonzero_regions_of, hit_regions_of, sums_of, draw_keys_of, sets_of,
+     nonzero_regions_of, hit_regions_of, sums_of, draw_keys_of, sets_of, visits, ever_of, frames,
     ) = unbundled(table, KINDS)  # fmt: skip
     bad = first_unknown(actions)
     if bad >= 0:
@@ -408,8 +423,7 @@ def _run(table: Any, actions: Any, trace: Any, spread: int) -> Any:
     s = constants[PERSISTENCE]
     weights = (constants[W_G], constants[W_H], constants[PSI_MIN])
     delay = ring_of.shape[1] // fields.shape[2]
-    steps = trace.shape[0] // stats.COUNT
-    episodes = thread_state[EPISODES]
+    steps, episodes = trace.shape[0] // stats.COUNT, thread_state[EPISODES]
     stride = episodes if actions.size > episodes else 0
     seeds = (seed_nodes, seed_miss)
     edges = (ptr, target, prob)
@@ -418,8 +432,8 @@ def _run(table: Any, actions: Any, trace: Any, spread: int) -> Any:
     for b in range(thread_state[FIRST], thread_state[END]):
         first = b * LANES
         G, H, m, draw_keys = fields[0, b], fields[1, b], m_of[b], draw_keys_of[b]
-        active_nodes, active_lanes = active_nodes_of[b], active_lanes_of[b]
-        active = (active_nodes, active_lanes, spent_lanes_of[b])
+        active_nodes = active_nodes_of[b]
+        active = (active_nodes, active_lanes_of[b], spent_lanes_of[b])
         injected_nodes, nonzero_regions = injected_nodes_of[b], nonzero_regions_of[b]
         injected = (injecting_lanes_of[b], injected_nodes)
         memory = (G, H, nonzero_regions, ring_of[b], hit_regions_of[b])
@@ -458,9 +472,11 @@ def _run(table: Any, actions: Any, trace: Any, spread: int) -> Any:
                 (totals, sums), s, spread,
             )  # fmt: skip
             _report(totals, sums, trace, t * stats.COUNT, first)
+            if thread_state[RECORDING] != 0:
+                _record(active, visits, ever_of[b], frames, t, first)
             for lane in range(LANES):
                 if advance_clock(episode, keys, schedule, first + lane):
-                    _deactivate_lane(active_nodes, active_lanes, lane)
+                    _deactivate_lane(active, lane)
     thread_state[SLOT] = (thread_state[SLOT] + steps) % delay
     return -1
 

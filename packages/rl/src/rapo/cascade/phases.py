@@ -32,9 +32,10 @@ HORIZONS, TAGS, GATED = range(3)
 """Rows of the (3, 3) int64 array `schedule`, a column per phase: steps until the next phase, the
 counter that makes the phase key from the episode key, and whether the kernel is deformed."""
 
-SLOT, FIRST, END, EPISODES = range(4)
-"""Entries of the (4,) int64 array `thread_state`: slot of the delay ring that is D steps old, first
-and end of the rows (or blocks of rows) that the thread runs, and the number of episodes."""
+SLOT, FIRST, END, EPISODES, RECORDING = range(5)
+"""Entries of the (5,) int64 array `thread_state`: slot of the delay ring that is D steps old, first
+and end of the rows (or blocks of rows) that the thread runs, number of episodes, and whether the
+thread records which nodes are active."""
 
 FOREVER = np.iinfo(np.int64).max
 """Horizon of a phase that ends only when the caller says so."""

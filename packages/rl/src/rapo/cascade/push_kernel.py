@@ -43,6 +43,7 @@ from rapo.cascade.phases import (
     GATED,
     PHASE,
     PHASE_KEY,
+    RECORDING,
     SLOT,
     advance_clock,
     first_unknown,
@@ -66,7 +67,7 @@ KINDS = kinds_of(
     types.int32[:, ::1], _FLOATS[:, :, ::1],
     _LONGS[:, ::1], _LONGS[:, ::1], _SETS[:, ::1], _LONGS[::1], _FLOATS[::1],
     _SETS[:, ::1], _SETS[:, ::1], _FLOATS[:, :, ::1], _FLOATS[:, ::1], _SETS[:, ::1], _SETS[:, ::1],
-    _SETS[::1], _FLOATS[::1], _FLOATS[::1],
+    _SETS[::1], _FLOATS[::1], _FLOATS[::1], _LONGS[::1], _SETS[:, ::1], _SETS[:, ::1],
 )  # fmt: skip
 """The arrays of the kernel: those of `kernel_arrays`, and then of E episodes:
 
@@ -323,6 +324,19 @@ def _update_memory(
 
 
 @inlined
+def _record(active_nodes: Any, visits: Any, ever: Any, frames: Any, t: int, e: int) -> None:
+    """Count the visits of active nodes, and note those of the first episode and of any step."""
+    for w in range(active_nodes.size):
+        rest = active_nodes[w]
+        ever[w] |= rest
+        if e == 0:
+            frames[t, w] = rest
+        while rest != NONE:
+            visits[(w << 6) + lowest_bit(rest)] += 1
+            rest &= rest - BIT
+
+
+@inlined
 def _run(table: Any, actions: Any, trace: Any, top_k: int, ranks: Any, spread: int) -> Any:
     """Run as many steps as `trace` has room for of the episodes of one thread, all in one call.
 
@@ -340,6 +354,7 @@ def _run(table: Any, actions: Any, trace: Any, top_k: int, ranks: Any, spread: i
     (ptr, target, prob, site, region, sensitive, inside, harm_region_of, gated_regions, constants,
      seed_nodes, seed_miss, schedule, episode, keys, thread_state, own_harm, active_nodes_of,
      spent_nodes_of, fields, ring_of, nonzero_regions_of, hit_regions_of, reached_nodes, m, psi,
+     visits, ever_of, frames,
     ) = unbundled(table, KINDS)  # fmt: skip
     bad = first_unknown(actions)
     if bad >= 0:
@@ -388,6 +403,8 @@ def _run(table: Any, actions: Any, trace: Any, top_k: int, ranks: Any, spread: i
                 active, (reached_nodes, m), (site, region, sensitive, seeds, miss), (gated, psi),
                 ranks, top_k, draw_keys, output, spread,
             )  # fmt: skip
+            if thread_state[RECORDING] != 0:
+                _record(active_nodes, visits, ever_of[e], frames, t, e)
             if advance_clock(episode, keys, schedule, e):
                 for w in range(active_nodes.size):  # a slice would compile numba's check of shapes
                     active_nodes[w] = NONE

@@ -30,6 +30,8 @@ class EpisodesVectorEnv(VectorEnv[Obs, npt.NDArray[Any], npt.NDArray[Any]]):
     stand when a phase begins (`_entered`), and ends its constructor with `_open`.
     """
 
+    runs_whole_phases = False
+    """Whether `run(action, steps)` gives what as many calls of `step` give."""
     engine: Any
     options: dict[str, Any]
     """Arguments that make this environment again, but for `num_envs`; `like` builds on them."""

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rapo.cascade.draws import ACTION, STIMULUS, derive, uniform
+from rapo.cascade.engine import Activity
 from rapo.cascade.setting import DECAY, EXPOSURE
 from rapo_core.checks import UserError
 
@@ -23,6 +24,7 @@ class ProtocolStage:
 
     episodes = 1
     watched: Any = None
+    whole_phases = False
     graph: Any = None
 
     def __init__(
@@ -101,8 +103,15 @@ class ProtocolStage:
         if self.deformed is not None:
             self.env.set_deformation(True)
 
-    def active(self) -> npt.NDArray[np.bool_] | None:
-        """Unknown here."""
+    def run(self, action: int, steps: int) -> tuple[Array, dict[str, Array]]:
+        """Refuse: the protocol takes one step at a time."""
+        raise NotImplementedError
+
+    def record_activity(self) -> None:
+        """Record nothing: the protocol shows no active nodes."""
+
+    def read_activity(self) -> Activity | None:
+        """The protocol shows no active nodes."""
         return None
 
     def scars(self) -> Array | None:

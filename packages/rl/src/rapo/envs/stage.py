@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rapo.cascade.draws import ACTION, uniform
+from rapo.cascade.engine import Activity
 from rapo.cascade.setting import EXPOSURE, PHASES
 from rapo.envs.protocol_stage import ProtocolStage, numbers_of, phase_tags
 
@@ -30,6 +31,7 @@ class VectorStage:
         self.tags = phase_tags(env.engine.coupled)
         self.memory_mask: npt.NDArray[np.bool_] | None = env.memory_mask
         self.knows_memory = True
+        self.whole_phases = type(self) is VectorStage and bool(env.runs_whole_phases)
         self.graph = getattr(env, "graph", None)
         self.watched: Any = None if self.graph is None else env  # watchers know graphs alone
 
@@ -65,9 +67,19 @@ class VectorStage:
     def finish(self) -> None:
         """Nothing to undo: the environment is the stage's own."""
 
-    def active(self) -> npt.NDArray[np.bool_] | None:
-        """(E, n) on a graph."""
-        return None if self.graph is None else self.env.engine.active
+    def run(self, action: int, steps: int) -> tuple[Array, dict[str, Array]]:
+        """Many steps in one kernel call."""
+        rewards, info = self.env.run(action, steps)
+        return rewards, info
+
+    def record_activity(self) -> None:
+        """Record the active nodes on a graph."""
+        if self.graph is not None:
+            self.env.engine.record_activity()
+
+    def read_activity(self) -> Activity | None:
+        """Return the record on a graph."""
+        return None if self.graph is None else self.env.engine.read_activity()
 
     def scars(self) -> Array | None:
         """(E, R)."""

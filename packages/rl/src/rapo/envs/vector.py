@@ -229,6 +229,11 @@ class GraphDiffusionVectorEnv(EpisodesVectorEnv):
             for i in range(self.num_envs)
         )
 
+    @property
+    def runs_whole_phases(self) -> bool:  # type: ignore[override]
+        """Whether `run` gives what as many calls of `step` give; a subclass may change `step`."""
+        return type(self) is GraphDiffusionVectorEnv
+
     def run(self, action: int, steps: int) -> tuple[npt.NDArray[np.float64], Info]:
         """`steps` steps of all episodes with one action, in one kernel call.
 

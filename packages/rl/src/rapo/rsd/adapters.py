@@ -16,6 +16,7 @@ import gymnasium
 import numpy as np
 import numpy.typing as npt
 
+from rapo.cascade.engine import Activity
 from rapo.cascade.setting import Setting
 from rapo.envs.protocol_stage import ProtocolStage
 from rapo_core.checks import UserError
@@ -116,8 +117,10 @@ class Stage(Protocol):
     """Whether the environment declares which entries show its memory (perhaps none)."""
     watched: Any
     """The environment that a `Watcher` reads, with all its episodes on this stage; or None."""
+    whole_phases: bool
+    """Whether `run` gives what as many calls of `step` give."""
     graph: Any
-    """The graph of the active sets that `active` returns; None without a graph."""
+    """The graph whose active nodes are recorded; None without a graph."""
 
     @property
     def stimulus(self) -> npt.NDArray[np.int64]:
@@ -148,8 +151,16 @@ class Stage(Protocol):
         """Undo what the stage changed in the environment."""
         ...
 
-    def active(self) -> npt.NDArray[np.bool_] | None:
-        """(E, n) active sets, or None without a graph."""
+    def run(self, action: int, steps: int) -> tuple[Array, dict[str, Array]]:
+        """Take one action in many steps; return rewards (steps, E), and info of (steps, E) each."""
+        ...
+
+    def record_activity(self) -> None:
+        """Record from now on which nodes of the graph are active."""
+        ...
+
+    def read_activity(self) -> Activity | None:
+        """Return the record since `record_activity`, and end it; None without a graph."""
         ...
 
     def scars(self) -> Array | None:

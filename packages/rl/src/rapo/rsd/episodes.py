@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rapo.cascade.draws import derive
+from rapo.cascade.engine import Activity
 from rapo.cascade.setting import DECAY, EXPOSURE, REPLAY
 from rapo.rsd.adapters import Stage
 from rapo.rsd.policy import Actor, Watcher
@@ -37,9 +38,7 @@ def run_phases(
     traces = {name: np.full((E, T), np.nan, np.float32) for name in TRACES}
     entries = np.zeros((2, E))
     laws: list[Array] = []
-    cascade: list[Array] = []
-    ever: Array | None = None
-    activity: Array | None = None
+    records: list[Activity] = []
     state: Any = None
     shown: tuple[list[Array], list[Array]] = ([], [])  # memory in Exposure, all in Replay
     mask = stage.memory_mask
@@ -48,24 +47,31 @@ def run_phases(
         for phase, span in enumerate(spans):
             if phase == REPLAY and keep:
                 state = stage.save_state()
-            for x, law, reward, info in walk(stage, actor, phase, span, space, tick):
-                if law is not None:
-                    laws.append(law.astype(np.float32))
-                if mask is not None and phase == EXPOSURE:
-                    shown[0].append(x[:, mask])
-                if mask is not None and phase == REPLAY:
-                    shown[1].append(x)
-                _record(traces, t, reward, info)
+            stage.record_activity()
+            constant = run_constant(stage, actor, phase, span, tick)
+            if constant is not None:
+                rewards, info, probabilities = constant
+                _record(traces, slice(t, t + span), rewards.T, _by_episode(info))
+                laws += [probabilities] * span
                 if phase == REPLAY and "entry_nominal" in info and "entry_deformed" in info:
-                    entries += np.stack([info["entry_nominal"], info["entry_deformed"]])
-                active = stage.active()
-                if active is not None:
-                    cascade.append(active[0])
-                    activity = np.zeros((3, active.shape[1])) if activity is None else activity
-                    activity[phase] += active.mean(axis=0) / span
-                    if phase == REPLAY:
-                        ever = active.copy() if ever is None else ever | active
-                t += 1
+                    both = (info["entry_nominal"], info["entry_deformed"])
+                    entries = np.stack([np.cumsum(e, axis=0, dtype=np.float64)[-1] for e in both])
+                t += span
+            else:
+                for x, law, reward, info in walk(stage, actor, phase, span, space, tick):
+                    if law is not None:
+                        laws.append(law.astype(np.float32))
+                    if mask is not None and phase == EXPOSURE:
+                        shown[0].append(x[:, mask])
+                    if mask is not None and phase == REPLAY:
+                        shown[1].append(x)
+                    _record(traces, t, reward, info)
+                    if phase == REPLAY and "entry_nominal" in info and "entry_deformed" in info:
+                        entries += np.stack([info["entry_nominal"], info["entry_deformed"]])
+                    t += 1
+            record = stage.read_activity()
+            if record is not None:
+                records.append(record)
         shift = np.full(E, np.nan)
         if len(laws) == T and stage.knows_memory:
             shift = _action_shift(stage, actor, laws[-spans[REPLAY] :], shown)
@@ -73,18 +79,48 @@ def run_phases(
         stage.finish()
     with np.errstate(invalid="ignore", divide="ignore"):
         gating = np.where(entries[0] > 0, 1 - entries[1] / entries[0], np.nan)
+    visits = [record.visits / (E * span) for record, span in zip(records, spans, strict=False)]
     return {
         "traces": traces,
         "stimulus": np.array(stage.stimulus),
         "ASD": shift,
         "GatingRate": gating,
-        "ever": ever,
+        "ever": records[REPLAY].ever if records else None,
         "scars": stage.scars(),
         "laws": np.stack(laws, axis=1) if len(laws) == T else None,
-        "cascade": np.stack(cascade) if cascade else None,
-        "activity": activity,
+        "cascade": np.concatenate([record.first for record in records]) if records else None,
+        "activity": np.stack(visits) if records else None,
         "state": state,
     }
+
+
+def run_constant(
+    stage: Stage,
+    actor: Actor,
+    phase: int,
+    span: int,
+    tick: Tick,
+    stimulus: npt.NDArray[np.int64] | None = None,
+) -> tuple[Array, dict[str, Array], Array] | None:
+    """Run a phase at once for a policy that always takes one action; None where it does not.
+
+    Returns:
+        Rewards (span, E), info of (span, E) each, and the action probabilities (E, A).
+    """
+    action = getattr(actor, "constant_action", None)
+    if action is None or not stage.whole_phases:
+        return None
+    x = stage.begin(phase, stimulus)
+    _, law = actor.act(x, np.zeros(len(x)))
+    rewards, info = stage.run(action, span)
+    for _ in range(span):
+        tick(1)
+    return rewards, info, np.asarray(law, np.float32)
+
+
+def _by_episode(info: dict[str, Array]) -> dict[str, Array]:
+    """Info of (span, E) each as (E, span)."""
+    return {name: values.T for name, values in info.items() if name in TRACES}
 
 
 def run_replay(
@@ -112,13 +148,18 @@ def run_replay(
     try:
         if state is None:
             for phase in (EXPOSURE, DECAY):
-                for _ in walk(stage, actor, phase, spans[phase], space, tick):
-                    pass
+                if run_constant(stage, actor, phase, spans[phase], tick) is None:
+                    for _ in walk(stage, actor, phase, spans[phase], space, tick):
+                        pass
         else:
             stage.restore_state(state)
-        replay = walk(stage, actor, REPLAY, spans[REPLAY], space, tick, stimulus)
-        for t, (_, _, reward, info) in enumerate(replay):
-            _record(traces, t, reward, info)
+        constant = run_constant(stage, actor, REPLAY, spans[REPLAY], tick, stimulus)
+        if constant is not None:
+            _record(traces, slice(None), constant[0].T, _by_episode(constant[1]))
+        else:
+            replay = walk(stage, actor, REPLAY, spans[REPLAY], space, tick, stimulus)
+            for t, (_, _, reward, info) in enumerate(replay):
+                _record(traces, t, reward, info)
     finally:
         stage.finish()
     return traces
@@ -149,7 +190,10 @@ def walk(
         tick(1)
 
 
-def _record(traces: dict[str, Array], t: int, reward: Array, info: dict[str, Array]) -> None:
+def _record(
+    traces: dict[str, Array], t: int | slice, reward: Array, info: dict[str, Array]
+) -> None:
+    """Write reward and info of a step, or of some steps, into the traces."""
     traces["reward"][:, t] = reward
     for name in TRACES:
         if name in info:
@@ -211,6 +255,8 @@ def _action_shift(
         return shift  # it sees nothing that Exposure and Replay could show differently
     if isinstance(actor, Watcher):
         return np.full(stage.episodes, np.nan)
+    if getattr(actor, "constant_action", None) is not None:
+        return shift
     actor.reset(stage.episodes, _own_seed(stage, REPLAY))
     for step, (x, law) in enumerate(zip(replayed, laws, strict=True)):
         other = x.copy()

@@ -128,6 +128,7 @@ class _CallableActor:
 
     def __init__(self, policy: Any, batched: bool, deterministic: bool) -> None:
         self.policy, self.batched, self.deterministic = policy, batched, deterministic
+        self.constant_action: int | None = getattr(policy, "constant_action", None)
 
     def reset(self, episodes: int, seed: int) -> None:
         if hasattr(self.policy, "reset"):
