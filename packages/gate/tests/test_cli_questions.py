@@ -1,10 +1,8 @@
 """`rapo-gate …`: what it tells, what it refuses, how it serves, what it forgets."""
 
 import json
-import shutil
 import sys
 import warnings
-from pathlib import Path
 
 import pytest
 from served import logged
@@ -87,7 +85,7 @@ def test_looking_works_beside_a_writer_and_writing_says_who_has_it(ok, rapo, db)
         (("mode", "dance", "--reason", "x"), "mode must be 'shadow' or 'enforce'"),
         (("mode", "enforce", "--percent", "101", "--reason", "x"), "percent must be in"),
         (("override", "bad", "--psi", "0.5"), "--reason is needed"),
-        (("override", "bad", "--reason", "x"), "takes --psi, or --remove"),
+        (("override", "bad", "--reason", "x"), "give --psi, or --remove"),
         (("override", "bad", "--psi", "7", "--reason", "x"), "psi must be in"),
         (("override", "bad", "--psi", "1", "--expires", "100", "--reason", "x"), "in the future"),
         (("override", "nobody", "--psi", "1", "--reason", "x"), "is not known"),
@@ -176,20 +174,6 @@ def test_only_what_cannot_be_reported_any_more_is_dropped(db, rapo):
     assert code == 2 and "D_max" in err
     code, _, err = rapo(*words, "--before", "900d")
     assert code == 2 and "nothing is left to drop" in err
-
-
-def test_a_log_of_the_first_format_is_copied(tmp_path, ok, rapo):
-    old = shutil.copy(Path(__file__).parent / "data" / "first_format.db", tmp_path / "old.db")
-    code, _, err = rapo("status", "--db", old)
-    assert code == 2 and "rapo-gate migrate" in err
-    settings = tmp_path / "new.toml"
-    settings.write_text("base_rate = 0.02\n")
-    new = tmp_path / "new.db"
-    words = ("migrate", "--db", old, "--out", new, "--config", settings, "--json")
-    assert json.loads(ok(*words))["events"] == 122
-    assert rapo(*words)[0] == 2  # it is there now
-    with Gate.open(new, read_only=True) as gate:
-        assert gate.config.base_rate == 0.02
 
 
 def test_settings_that_cannot_act_are_told(db, ok):

@@ -23,7 +23,7 @@ Its files, in the order in which data flows:
 - service/: the API and the page of reviewers
 - shadow_log, fit: a log as arrays, folded under any settings; settings from it, in words and as
   a figure
-- cli, commands, demo: `rapo-gate …`, the bundled stream
+- cli, commands, upkeep, demo: `rapo-gate …`, the bundled stream
 - client: for platforms that call the service: one file, the standard library alone
 """
 

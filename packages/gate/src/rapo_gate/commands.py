@@ -1,16 +1,16 @@
-"""Commands of `rapo-gate`: one for every action that is declared, and those that keep a log.
-
-Options that commands share, and a gate opened for the length of one, are here too.
-"""
+"""Commands that make, serve and use a gate; the command of a human action; what commands share."""
 
 from __future__ import annotations
 
 import getpass
-import json
+import sys
+import time
 import warnings
+from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from dataclasses import asdict
+from importlib import import_module
 from inspect import Parameter, Signature, cleandoc
 from pathlib import Path
 from typing import Annotated, Any
@@ -19,17 +19,18 @@ import typer
 
 from rapo_core.checks import UserError
 from rapo_gate import tables
+from rapo_gate.audit import overview
+from rapo_gate.config import config_of
 from rapo_gate.declare import Action
-from rapo_gate.events import plain_event
 from rapo_gate.fields import Option
-from rapo_gate.format import instant, time_of
+from rapo_gate.format import region_of, time_of
 from rapo_gate.gate import Gate
-from rapo_gate.retention import compact as compacted
-from rapo_gate.retention import erase as erased
-from rapo_gate.store import Store, open_store
+from rapo_gate.intake import HarmReport
+from rapo_gate.store import open_store
+from rapo_gate.tables import numbers_of, regions_of, reports_from
 
 BATCH = 1000
-"""Reports taken in at a time, and events read at a time."""
+"""Reports that are taken in, and events that are read, at a time."""
 
 Db = Annotated[
     str,
@@ -45,66 +46,283 @@ Name = Annotated[str, typer.Argument(metavar="REGION", help="A region; 12 is an 
 
 @contextmanager
 def opened(db: str, *, write: bool) -> Iterator[Gate]:
-    """The gate; its warnings as single lines, and every refusal as a ValueError."""
-    with warnings.catch_warnings(record=True) as heard:
+    """The gate of an address. Its warnings become single lines, its refusals a UserError."""
+    with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
             gate = Gate.open(db, create=False, read_only=not write)
         except ImportError as error:  # PostgreSQL without its driver
             raise UserError(error) from None
-    for warning in heard:
-        if "checkpoint" not in str(warning.message):  # said once, by init and serve
+    for warning in caught:
+        if "checkpoint" not in str(warning.message):  # `init` and `serve` say that one
             typer.echo(f"rapo: warning: {warning.message}", err=True)
     try:
         with gate:
             if write:
-                gate.tick()  # decisions see every tick that is due
+                gate.tick()  # so that decisions see every tick that is due
             yield gate
     except LookupError as error:
         raise UserError(error.args[0] if error.args else str(error)) from None
 
 
 def login() -> str:
-    """Who is at the keyboard, for the log."""
+    """The user's login name, for the log."""
     try:
         return getpass.getuser()
     except (OSError, KeyError, ImportError):  # no such user, as in some containers
         return "unknown user"
 
 
-def verify(db: Db, as_json: Json = False) -> None:
-    """Fold the whole log afresh and compare. Exit code 1 if anything differs."""
-    with opened(db, write=False) as gate:
-        found = gate.verify()
-    rows = [(name, value) for name, value in found.items() if name != "ok"]
-    title = "ok" if found["ok"] else "NOT ok"
-    tables.answer(found, tables.table(title, ("", ""), rows), as_json)
-    if not found["ok"]:
+# --- making and serving a gate
+
+
+def init(
+    db: Db,
+    key_file: Annotated[
+        Path | None, typer.Option(help="Where to write the hashes of the service's keys (TOML).")
+    ] = None,
+    config: Annotated[Path | None, typer.Option(help="Settings of the gate (TOML).")] = None,
+) -> None:
+    """Make a gate, in shadow mode. Each key is printed once, as a line `scope key`."""
+    settings = config_of(config)
+    _refuse_existing(db, key_file)
+    keys = {} if key_file is None else _service("auth").write_key_file(key_file)
+    try:
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            Gate.open(db, settings).close()
+    except BaseException:
+        if key_file is not None:
+            key_file.unlink(missing_ok=True)
+        raise
+    for scope, key in keys.items():
+        print(f"{scope} {key}")
+    for warning in caught:
+        _note(warning.message)
+    apply = "`rapo-gate mode enforce --reason …` applies what it computes"
+    typer.echo(f"made {db} in shadow mode; {apply}", err=True)
+    if key_file is not None:
+        typer.echo(f"wrote {key_file}; the keys above are not kept anywhere", err=True)
+
+
+def _refuse_existing(db: str, key_file: Path | None) -> None:
+    if key_file is not None and key_file.exists():
+        raise FileExistsError(f"{key_file} exists; choose another --key-file, or remove it")
+    if "://" not in db:
+        if Path(db).exists():
+            raise FileExistsError(f"{db} exists; choose another --db, or remove it")
+        return
+    try:
+        store = open_store(db)
+    except ImportError as error:  # PostgreSQL without its driver
+        raise UserError(error) from None
+    try:
+        in_use = store.last() > 0
+    finally:
+        store.close()
+    if in_use:
+        raise FileExistsError("that database holds a gate already; choose another --db")
+
+
+def _service(module: str) -> Any:
+    """A module of the service, or one line that says how to install it."""
+    try:
+        return import_module(f"rapo_gate.service.{module}")
+    except ModuleNotFoundError as error:
+        raise UserError(f"{error.name} is missing; pip install rapo-gate") from None
+
+
+def serve(
+    db: Db,
+    key_file: Annotated[Path, typer.Option(help="What `rapo-gate init` wrote.")],
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Port; 0 for a free one.")] = 8080,
+    host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
+    metrics_need_key: Annotated[
+        bool, typer.Option("--metrics-need-key", help="Ask for a review key at /metrics.")
+    ] = False,
+    trust_proxy: Annotated[
+        list[str] | None,
+        typer.Option(metavar="ADDR", help="A proxy whose client addresses are trusted."),
+    ] = None,
+    connections_per_address: Annotated[
+        int, typer.Option(min=1, help="Beyond, the one that waited longest is closed.")
+    ] = 500,
+) -> None:
+    """Serve the HTTP API and the reviewer's page."""
+    service = _service("serve")
+    with warnings.catch_warnings():
+        warnings.simplefilter("always")
+        warnings.showwarning = _note
+        service.serve(
+            db,
+            key_file,
+            host,
+            port,
+            metrics_need_key=metrics_need_key,
+            trust_proxy=trust_proxy or (),
+            connections_per_address=connections_per_address,
+        )
+
+
+def _note(message: Warning | str, *_: Any, **__: Any) -> None:
+    """Print a warning as one line."""
+    typer.echo(f"rapo: note: {message}", err=True)
+
+
+# --- using a gate: what a platform does, and what people ask
+
+
+def decide(
+    db: Db,
+    regions: Annotated[str, typer.Option(help="Region of each candidate, as a,b,c.")],
+    p: Annotated[str, typer.Option("--p", help="Their proposed probabilities, as .5,.3,.2.")],
+    request_id: Annotated[
+        str | None, typer.Option(help="Sent twice, the first answer comes again.")
+    ] = None,
+    stimulus: Annotated[str | None, typer.Option(help="What is being recommended.")] = None,
+    text_ids: TextIds = False,
+    as_json: Json = False,
+) -> None:
+    """Gate a proposed distribution."""
+    names, proposed = regions_of(regions, text_ids), numbers_of("--p", p)
+    with opened(db, write=True) as gate:
+        decision = gate.decide_logged(names, proposed, request_id, stimulus=stimulus).result()
+    values = {**decision._asdict(), "q": decision.q.tolist(), "psi": decision.psi.tolist()}
+    tables.answer(values, tables.decision_table(names, proposed, decision), as_json)
+
+
+def expose(
+    decision: Annotated[str, typer.Argument(metavar="DECISION", help="Its decision_id.")],
+    db: Db,
+    shown: Annotated[str, typer.Option(help="Regions that were really shown, as a,b.")],
+    text_ids: TextIds = False,
+) -> None:
+    """Say which candidates of a decision were really shown."""
+    names = regions_of(shown, text_ids)
+    with opened(db, write=True) as gate:
+        in_time = gate.expose(decision, names)
+    typer.echo("noted" if in_time else "noted, but reports on that decision have counted already")
+
+
+def report(
+    db: Db,
+    source: Annotated[str | None, typer.Option(help="Who reports.")] = None,
+    key: Annotated[str | None, typer.Option(help="The reporter's name of this report.")] = None,
+    harm: Annotated[float | None, typer.Option(help="From 0 to max_harm.")] = None,
+    signal: Annotated[str | None, typer.Option(help="Kind of evidence, as classifier.")] = None,
+    at: Annotated[
+        str | None, typer.Option(help="When it was exposed: Unix seconds, ISO 8601, 2h; now.")
+    ] = None,
+    decision: Annotated[str | None, typer.Option(help="The decision that exposed it.")] = None,
+    regions: Annotated[str | None, typer.Option(help="Or the regions, as a,b.")] = None,
+    file: Annotated[
+        str | None, typer.Option(help="Many: .jsonl, .csv (regions as a;b), or - for JSON lines.")
+    ] = None,
+    text_ids: TextIds = False,
+    as_json: Json = False,
+) -> None:
+    """Report harm, once or from a file, and print what became of each report."""
+    needed = {"--source": source, "--key": key, "--harm": harm, "--signal": signal}
+    if file is not None:
+        options = {**needed, "--at": at, "--decision": decision, "--regions": regions}
+        superfluous = [name for name, value in options.items() if value is not None]
+        if superfluous:
+            raise UserError(f"--file holds whole reports; leave out {', '.join(superfluous)}")
+        reports = _read_reports(file, text_ids)
+    else:
+        missing = [name for name, value in needed.items() if value is None]
+        if missing:
+            raise UserError(f"a report needs {', '.join(missing)}; or give --file")
+        assert source is not None and key is not None and harm is not None and signal is not None
+        when = time_of("--at", at)
+        names = None if regions is None else regions_of(regions, text_ids)
+        now = time.time() if when is None else when
+        reports = [HarmReport(source, key, harm, signal, now, decision, names)]
+    with opened(db, write=True) as gate:
+        results = []
+        for start in range(0, len(reports), BATCH):
+            results += gate.report(reports[start : start + BATCH])
+    refused = [i for i, r in enumerate(results) if r.status == "refused"]
+    if len(results) == 1 and refused and not as_json:
+        raise UserError(results[0].error)
+    if as_json:
+        for result in results:
+            tables.print_json(result.to_dict())
+    else:
+        counts = Counter(r.status + (" before" if r.duplicate else "") for r in results)
+        typer.echo(", ".join(f"{n} {what}" for what, n in counts.items()))
+        if len(results) == 1:
+            typer.echo(f"report {results[0].report_id}")
+        for i in refused[:20]:
+            typer.echo(f"rapo: report {i + 1}: {results[i].error}", err=True)
+    if refused:
         raise typer.Exit(1)
 
 
-def export(
+def _read_reports(file: str, text_ids: bool) -> list[HarmReport]:
+    if file == "-":
+        return reports_from(sys.stdin, "standard input", text_ids)
+    with open(file, encoding="utf-8", newline="") as stream:
+        return reports_from(stream, file, text_ids)
+
+
+def status(db: Db, as_json: Json = False) -> None:
+    """The gate at a glance: mode, regions, scars, queue, alarms."""
+    with opened(db, write=False) as gate:
+        view = gate.read(overview)
+        config = gate.config
+    table = tables.status_table(view, config.tick_seconds, config.digest())
+    tables.answer({**view, "config": config.to_dict()}, table, as_json)
+
+
+def audit_region(
+    region: Name,
     db: Db,
-    out: Annotated[Path, typer.Option(help="File of JSON lines to write.")],
-    after: Annotated[int, typer.Option(min=0, help="Only events after this position.")] = 0,
+    limit: Annotated[int, typer.Option(min=1, help="Most reports and decisions.")] = 50,
+    text_ids: TextIds = False,
+    as_json: Json = False,
 ) -> None:
-    """Write the log as JSON lines, decisions decoded."""
-    if out.exists():
-        raise FileExistsError(f"{out} exists; choose another --out, or remove it")
-    count = 0
-    with opened(db, write=False) as gate, open(out, "x", encoding="utf-8") as stream:
-        try:
-            while events := gate.events(after, BATCH):
-                for event in events:
-                    stream.write(json.dumps(plain_event(event), ensure_ascii=False) + "\n")
-                after, count = events[-1].position, count + len(events)
-        except BaseException:
-            out.unlink()  # half a log looks like a whole one
-            raise
-    typer.echo(f"wrote {count} events to {out}")
+    """What made a region what it is, and which decisions it changed."""
+    name = region_of(region, text_ids)
+    with opened(db, write=False) as gate:
+        chain = gate.chain(name, limit)
+    tables.answer(chain, tables.region_tables(chain), as_json)
 
 
-# --- a command for every action that is declared
+def audit_decision(
+    decision: Annotated[str, typer.Argument(metavar="DECISION", help="Its decision_id.")],
+    db: Db,
+    limit: Annotated[int, typer.Option(min=1, help="Most regions, and reports of each.")] = 10,
+    as_json: Json = False,
+) -> None:
+    """How much a decision was changed, and because of which reports."""
+    with opened(db, write=False) as gate:
+        explanation = gate.explain(decision, limit)
+    tables.answer(explanation, tables.explain_tables(explanation), as_json)
+
+
+def audit_bias(db: Db, as_json: Json = False) -> None:
+    """Report and gating rates by group and topic, with intervals."""
+    with opened(db, write=False) as gate:
+        rates = gate.bias()
+    tables.answer(rates, tables.bias_tables(rates), as_json)
+
+
+def audit_reporters(db: Db, as_json: Json = False) -> None:
+    """Who reported, how much, and how much of it was rolled back."""
+    with opened(db, write=False) as gate:
+        reporters = gate.reporters()
+    tables.answer(reporters, tables.reporters_table(reporters), as_json)
+
+
+def audit_queue(db: Db, as_json: Json = False) -> None:
+    """Reports that wait for a reviewer, and why."""
+    with opened(db, write=False) as gate:
+        reports = gate.queue()
+    tables.answer(reports, tables.queue_table(reports), as_json)
+
+
+# --- a command for every human action
 
 
 def command_of(action: type[Action]) -> Callable[..., None]:
@@ -147,78 +365,3 @@ def _parameter(option: Option) -> Parameter:
         typer_option = typer.Argument(metavar=option.metavar, help=option.about)
     kind: Any = Annotated[option.type, typer_option]
     return Parameter(option.name, Parameter.KEYWORD_ONLY, default=option.default, annotation=kind)
-
-
-# --- what the log tells, keeps and forgets
-
-
-def fit(
-    db: Db,
-    plot: Annotated[Path | None, typer.Option(help="File for the figure, such as fit.png.")] = None,
-    loss: Annotated[float, typer.Option(help="Most of the good exposures to lose.")] = 0.1,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of the intervals.")] = 0,
-    as_json: Json = False,
-) -> None:
-    """Find settings in the earlier part of a log. The later part scores them."""
-    from rapo_gate.fit import DAY_SECONDS, lines, save
-    from rapo_gate.fit import fit as fitted
-    from rapo_gate.shadow_log import ShadowLog
-
-    if plot is not None and plot.exists():
-        raise FileExistsError(f"{plot} exists; choose another --plot, or remove it")
-    with opened(db, write=False) as gate:
-        log, config = ShadowLog.of_gate(gate), gate.config
-    found = fitted(log, config, loss=loss, cap_source=config.cap_source, seed=seed)
-    if plot is not None:
-        save(found, plot)
-    if as_json:
-        tables.print_json(found.to_dict())
-        return
-    for line in lines(found, DAY_SECONDS / config.tick_seconds):
-        typer.echo(line)
-    if plot is not None:
-        typer.echo(f"wrote {plot}")
-
-
-@contextmanager
-def _log_of(db: str) -> Iterator[Store]:
-    """The log, for as long as nobody else writes to it; every refusal as a ValueError."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of the database's version: said by init and serve
-        store = open_store(db, create=False)
-    try:
-        with closing(store):
-            yield store
-    except LookupError as error:
-        raise UserError(str(error.args[0])) from None
-
-
-def erase(
-    db: Db,
-    source: Annotated[str, typer.Option(help="The reporter to forget.")],
-    reason: Reason,
-    by: By = "",
-    as_json: Json = False,
-) -> None:
-    """Take a reporter's name out of a log. A pseudonym stands there then; stop the server first."""
-    with _log_of(db) as store:
-        done = erased(store, source, reason=reason, by=by or login())
-    words = f"{done.events} events now say {done.pseudonym}; the fields are what they were\n"
-    words += f"event {done.event}; copies and exports of before still have the name"
-    tables.answer(asdict(done), words, as_json)
-
-
-def compact(
-    db: Db,
-    before: Annotated[str, typer.Option(help="A time, as 2026-01-31 or 90d for 90 days ago.")],
-    reason: Reason,
-    by: By = "",
-    as_json: Json = False,
-) -> None:
-    """Drop events up to a time, and keep the fields. Stop the server first."""
-    point = time_of("--before", before)
-    assert point is not None
-    with _log_of(db) as store:
-        done = compacted(store, point, reason=reason, by=by or login())
-    words = f"dropped the bodies of {done.dropped} events before {instant(point)}\n"
-    tables.answer(asdict(done), f"{words}kept {done.kept}; event {done.event}", as_json)

@@ -11,9 +11,10 @@ import time
 import warnings
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
+import typer
 from rich.console import Console
 
 from rapo_gate import audit, tables
@@ -59,6 +60,14 @@ class Story:
     reports: int = 0
     last: str = ""
     """The last decision that had the harmful creator."""
+
+
+def demo(
+    out: Annotated[Path | None, typer.Option(help="Folder for the figure.")] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the small stream.")] = 0,
+) -> None:
+    """A gate at work: a small stream gated, explained and attacked."""
+    run_demo(out=out, seed=seed)
 
 
 def run_demo(

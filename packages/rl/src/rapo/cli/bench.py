@@ -8,7 +8,7 @@ from pathlib import Path
 
 import typer
 
-from rapo.cli.options import new_app
+from rapo_core.lazy_commands import new_app
 
 app = new_app()
 

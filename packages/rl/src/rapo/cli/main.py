@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from pkgutil import resolve_name
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
-from typer.core import TyperGroup
 
 import rapo
-from rapo.cli.options import new_app
 from rapo_core.command_line import run_command
+from rapo_core.lazy_commands import LazyGroup, new_app
 
 COMMANDS = {
     "demo": ("rapo.cli.demo:demo", "Show replay in a minute: a table and a picture."),
@@ -51,31 +49,14 @@ Begin with:
 """
 
 
-class LazyGroup(TyperGroup):
-    """The commands of `COMMANDS`; `rapo --help` lists them without loading any."""
+class _Commands(LazyGroup):
+    """The commands of `COMMANDS`."""
 
-    def list_commands(self, ctx: Any) -> list[str]:
-        """Names in the order of the table."""
-        return list(COMMANDS)
-
-    def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """Load one command; None if the table has no such name."""
-        if cmd_name not in COMMANDS:
-            return None
-        app = resolve_name(COMMANDS[cmd_name][0])
-        if not isinstance(app, typer.Typer):
-            function, app = app, new_app()
-            app.command()(function)
-        return typer.main.get_command(app)
-
-    def format_commands(self, ctx: Any, formatter: Any) -> None:
-        """Write the list of commands from the table."""
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, text) for name, (_, text) in COMMANDS.items()])
+    table = COMMANDS
 
 
 app = new_app(
-    cls=LazyGroup,
+    cls=_Commands,
     help="Regret-Aware Policy Optimization and the Replay Suppression Diagnostic: does a system "
     "repeat what harmed it, and a memory in the environment that stops it.",
     epilog=_EPILOG,

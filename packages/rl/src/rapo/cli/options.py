@@ -45,13 +45,6 @@ Reading = Annotated[
 ]
 
 
-def new_app(**options: Any) -> typer.Typer:
-    """A Typer application in the style of all of ours: plain help, errors left to `run_command`."""
-    return typer.Typer(
-        add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None, **options
-    )
-
-
 @contextmanager
 def stoppable(remedy: str) -> Iterator[None]:
     """Ctrl-C ends with one line that says how to go on: what was raised with it, or `remedy`."""

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from rapo.cli.options import Tasks, new_app, stoppable
+from rapo.cli.options import Tasks, stoppable
+from rapo_core.lazy_commands import new_app
 
 if TYPE_CHECKING:
     from rapo.suite.scorecard import Card
