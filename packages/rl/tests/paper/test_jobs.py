@@ -69,6 +69,11 @@ def other(value):
     return {"ball": "split", "split": "ball", "contact": "outbreak"}.get(value, "grid:3")
 
 
+def own_harm(sets, actions):
+    """A harm function in place of the paper's."""
+    return 0.0
+
+
 def changed_configs():
     base = config()
     for name, value in {"method": "DR", "seed": 1, "steps": 513}.items():
@@ -78,7 +83,8 @@ def changed_configs():
     for part in ("setting", "params", "ppo"):
         whole = asdict(getattr(base, part))
         for name, value in whole.items():
-            made = type(getattr(base, part))(**{**whole, name: other(value)})
+            changed = own_harm if name == "harm" else other(value)
+            made = type(getattr(base, part))(**{**whole, name: changed})
             changed = replace(base, ppo=made) if part == "ppo" else base.with_env(**{part: made})
             yield f"{part}.{name}", changed
 
@@ -295,6 +301,17 @@ def test_a_constant_action_is_evaluated_without_training(tmp_path):
     served = [frame["served_replay"].mean() for frame in frames]
     assert served == sorted(served, reverse=True)
     assert not list(tmp_path.rglob("training.parquet")) and not list(tmp_path.rglob("run"))
+
+
+def test_an_untrained_policy_is_one_job_under_the_kernels_of_two_methods(tmp_path):
+    stationary, deformed = (
+        Evaluation(Policy(config(method), "aggressive"), method, episodes=2)
+        for method in ("GE", "RAPO")
+    )
+    assert len(jobs_of([stationary, deformed])) == 1
+    run(tmp_path, stationary, deformed)
+    assert np.allclose(frame_of(tmp_path, stationary)["OddsRatio"].dropna(), 1)
+    assert frame_of(tmp_path, deformed)["OddsRatio"].mean() < 1
 
 
 def test_greedy_is_evaluated_without_training_in_front_of_rapos_kernel(tmp_path):

@@ -247,7 +247,7 @@ class PolicyJob:
                 if frame is not None and not (folder / f"{name}.parquet").exists():
                     write_table(folder / f"{name}.parquet", frame)
             for evaluation in self.missing(root):
-                policy, opened = self.policy.load(root)
+                policy, opened = evaluation.policy.load(root)
                 append(folder, evaluation.key, evaluation.measure(policy, opened))
 
 
