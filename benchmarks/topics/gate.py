@@ -218,7 +218,7 @@ def _properties(effort: Effort) -> list[Row]:
     outside, worst = _held(lambda: run_bounds(cases, 1))
     effort.progress("poisoning")
     floods = [poison(POISON, sources, signals) for sources, signals in ((1000, 1), (2, 1000))]
-    psi = min(float(fold.conductance(GateConfig())[0].min()) for fold in floods)
+    psi = min(float(fold.conductance()[0].min()) for fold in floods)
     return [
         Row("histories that broke", broken, at_most=0, note=f"of {histories:,}; {told}"),
         Row("answers outside their bounds", outside, at_most=0, note=f"of {cases:,}; {worst}"),

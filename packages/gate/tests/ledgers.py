@@ -80,6 +80,7 @@ def play(
                 fold.exposure.add(tick, regions, np.array(list(shown[tick].values()), np.int64))
                 fold.expose(tick, tick)
             fold.count(here[here["tick"] == tick])
+            fold.run(tick)
         fold.run(stop)
     return fold
 

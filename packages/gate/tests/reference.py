@@ -15,7 +15,7 @@ from rapo_core.memory import HarmMemory
 from rapo_core.params import FieldParams
 from rapo_gate.config import GateConfig
 from rapo_gate.events import Draft, Event, decision_key, unpack_decision
-from rapo_gate.fold import UNIT, Change, Rows, Vouch
+from rapo_gate.fold import UNIT, Change, Confirmation, Rows
 
 Shown = dict[int, dict[int, int]]
 """By the tick in which it counts: exposure of regions in UNITs."""
@@ -35,7 +35,7 @@ class Fields(NamedTuple):
 
 def fold(
     rows: Rows, regions: int, start: int, until: int, changes: Sequence[Change],
-    shown: Shown, vouches: Iterable[Vouch] = (), allowed: Iterable[int] = (),
+    shown: Shown, confirmations: Iterable[Confirmation] = (), allowed: Iterable[int] = (),
     topics: dict[int, str] | None = None,
 ) -> Fields:  # fmt: skip
     """Step every region from the tick `start` to `until`."""
@@ -43,7 +43,7 @@ def fold(
     found = []
     for region in range(regions):
         mine = [] if region in set(allowed) else [r for r in counted if r["region"] == region]
-        words = [v for v in vouches if v.region == region]
+        words = [v for v in confirmations if v.region == region]
         topic = (topics or {}).get(region, "")
         course = {tick: by[region] for tick, by in shown.items() if by.get(region)}
         found.append(_region(mine, start, until, changes, course, words, topic))
@@ -72,7 +72,7 @@ def _capped(rows: Rows, changes: Sequence[Change]) -> list[dict[str, Any]]:
 
 def _region(
     rows: list[dict[str, Any]], start: int, until: int, changes: Sequence[Change],
-    shown: dict[int, int], words: list[Vouch], topic: str,
+    shown: dict[int, int], words: list[Confirmation], topic: str,
 ) -> tuple[float, float, float, bool, float, float]:  # fmt: skip
     S = E = held = harm = G = H = 0.0
     exposed, sure, grown, forgotten = False, False, start, start

@@ -13,7 +13,7 @@ from rapo_core.memory import HarmMemory
 from rapo_core.params import FieldParams
 from rapo_gate.chains import parts_of
 from rapo_gate.config import GateConfig
-from rapo_gate.fold import MOST, ROW, UNIT, Fold, Rows, Vouch
+from rapo_gate.fold import MOST, ROW, UNIT, Confirmation, Fold, Rows
 
 REFERENCE = runpy.run_path(str(Path(__file__).with_name("reference.py")))
 LEDGERS = runpy.run_path(str(Path(__file__).with_name("ledgers.py")))
@@ -25,7 +25,15 @@ Shown = dict[int, dict[int, int]]
 def same(fold: Fold, regions: int, shown: Shown, topics: dict[int, str] | None = None) -> Any:
     """Both, to the last digits."""
     wanted = REFERENCE["fold"](
-        fold.ledger.rows, regions, START, fold.tick, fold.changes, shown, fold.vouches, (), topics
+        fold.ledger.rows,
+        regions,
+        START,
+        fold.tick,
+        fold.changes,
+        shown,
+        fold.confirmations,
+        (),
+        topics,
     )
     psi, sure = fold.conductance()
     for name, mine, theirs in (
@@ -49,7 +57,7 @@ def test_kernels_are_the_reference(seed: int) -> None:
             fold.configure(settings(rng))
         else:
             chosen = rng.permutation(regions)[:2].tolist()
-            fold.vouch([Vouch(until, r, until + 9, int(rng.integers(3))) for r in chosen])
+            fold.confirm([Confirmation(until, r, until + 9, int(rng.integers(3))) for r in chosen])
     play(fold, rows, shown, START + 70)
     same(fold, regions, shown)
     before = fold.G.copy(), fold.H.copy(), fold.psi.copy(), fold.f.cells.copy()
@@ -87,7 +95,7 @@ def test_many_stops_are_one() -> None:
     parts = play(new_fold(4, config), rows, shown, START + 60, stops)
     for one, other in ((whole.G, parts.G), (whole.H, parts.H)):
         np.testing.assert_array_equal(one, other)
-    np.testing.assert_array_equal(whole.f.cells["sources"], parts.f.cells["sources"])
+    np.testing.assert_array_equal(whole.f.cells["agreed_until"], parts.f.cells["agreed_until"])
     assert whole.H.max() > 0
     assert whole.live.size < 4
 
@@ -164,29 +172,29 @@ def test_a_shorter_agreement_holds_from_the_next_tick_on_however_it_is_folded() 
     given = {"min_sources": 1, "min_signals": 1}
     fold = play(new_fold(2, GateConfig(confirm_ticks=20, **given)), rows, {}, START + 5)
     fold.configure(GateConfig(confirm_ticks=2, **given))
-    fold.vouch([Vouch(START + 5, 0, START + 6)])
-    assert fold.f.cells["sources"][:2].tolist() == [1, 1]
+    fold.confirm([Confirmation(START + 5, 0, START + 6)])
+    assert fold.f.cells["agreed_until"][:2].tolist() == [START + 5] * 2
     before = fold.f.cells.copy()
     fold.again(fold.ledger.regions)
     np.testing.assert_array_equal(fold.f.cells, before)
     fold.run(START + 6)
-    assert fold.f.cells["sources"][:2].tolist() == [0, 0]
+    assert fold.conductance()[1].tolist() == [True, False]
 
 
 def test_a_word_that_is_taken_back_leaves_later_ones_of_other_regions_in_force() -> None:
     rng = np.random.default_rng(3)
     rows, shown = made_up(rng, 2, 10, 40), exposed(rng, 2, 10)
-    fold = new_fold(2, GateConfig(min_sources=50, min_signals=1))  # sure by a reviewer's word alone
+    fold = new_fold(2, GateConfig(min_sources=32, min_signals=1))  # sure by a reviewer's word alone
     play(fold, rows, shown, START + 10)
-    fold.vouch([Vouch(fold.tick, 0, fold.tick + 1, 7)])
-    fold.vouch([Vouch(fold.tick, 1, fold.tick + 1, 8)])
+    fold.confirm([Confirmation(fold.tick, 0, fold.tick + 1, 7)])
+    fold.confirm([Confirmation(fold.tick, 1, fold.tick + 1, 8)])
     play(fold, rows, shown, START + 20)
-    assert fold.drop({6}).tolist() == []
-    assert [v.report for v in fold.vouches] == [7, 8]
-    dropped = fold.drop({7})
+    assert fold.withdraw({6}).tolist() == []
+    assert [v.report for v in fold.confirmations] == [7, 8]
+    dropped = fold.withdraw({7})
     assert dropped.tolist() == [0]
-    assert [v.report for v in fold.vouches] == [8]
+    assert [v.report for v in fold.confirmations] == [8]
     fold.again(dropped)
-    fold.vouch([Vouch(fold.tick, 1, fold.tick + 5, 9)])
+    fold.confirm([Confirmation(fold.tick, 1, fold.tick + 5, 9)])
     assert fold.conductance()[1].tolist() == [False, True]
     same(fold, 2, shown)

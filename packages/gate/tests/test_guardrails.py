@@ -114,7 +114,7 @@ def poison(reports: int, sources: int, signals: int) -> Fold:
 def test_a_million_reports_do_not_scar(sources: int, signals: int) -> None:
     fold = poison(1_000_000, sources, signals)
     assert fold.H.tolist() == [0.0]
-    assert fold.conductance(GateConfig())[0].tolist() >= [0.9]
+    assert fold.conductance()[0].tolist() >= [0.9]
 
 
 def test_ten_thousand_reports_through_the_gate_do_not_scar(make: Make) -> None:
@@ -275,14 +275,14 @@ def test_too_few_reporters_cannot_scar_a_region_that_others_once_agreed_on(
         platform.tick()
     platform.tick(platform.gate.config.D)
     field = platform.bad()
-    assert platform.gate.read(lambda state: state.fold.conductance(state.config)[1]).any()
+    assert platform.gate.read(lambda state: state.fold.conductance()[1]).any()
     assert 0 < field.G < platform.gate.config.params.tau
     assert field.H == 0.0
     platform.harm(10, sources=12, signals=2)  # enough of them still can
     assert platform.bad().H > 0
 
 
-@pytest.mark.parametrize(("needed", "prior"), [(3, 0.01), (10, 10.0), (10, 0.01), (200, 0.1)])
+@pytest.mark.parametrize(("needed", "prior"), [(3, 0.01), (10, 10.0), (10, 0.01), (32, 0.1)])
 def test_one_reporter_too_few_cannot_scar_whatever_is_needed(
     make: Make, needed: int, prior: float
 ) -> None:
@@ -303,6 +303,6 @@ def test_one_reporter_too_few_cannot_scar_whatever_is_needed(
         say("liar", needed - 1, 1.0, 5)
         platform.tick()
     platform.tick(gate.config.D)
-    assert gate.read(lambda state: state.fold.conductance(state.config)[1]).any()
+    assert gate.read(lambda state: state.fold.conductance()[1]).any()
     assert 0 < platform.bad().G < gate.config.params.tau
     assert platform.bad().H == 0.0

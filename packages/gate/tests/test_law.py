@@ -12,7 +12,7 @@ from rapo_core.params import FieldParams
 from rapo_gate.audit import overview
 from rapo_gate.config import GateConfig
 from rapo_gate.exposure import TOLERANCE
-from rapo_gate.fold import ROW, UNIT, Fold, Rows, Vouch
+from rapo_gate.fold import ROW, UNIT, Confirmation, Fold, Rows
 from rapo_gate.law import harm_of, net_rate, params_of
 from rapo_gate.state import State
 
@@ -121,9 +121,9 @@ def test_a_reviewers_word_lifts_the_bound() -> None:
     rows = np.zeros(30, ROW)
     rows["tick"], rows["amount"] = np.arange(START + 1, START + 31), UNIT
     found = []
-    for vouches in ([], [Vouch(START, 0, START + 500)]):
+    for confirmations in ([], [Confirmation(START, 0, START + 500)]):
         fold = new_fold(1, GateConfig(half_life=200.0))
-        fold.vouch(vouches)
+        fold.confirm(confirmations)
         play(fold, rows.copy(), {}, START + 60)
         found.append((fold.G[0], fold.H[0]))
     assert found[0][0] <= 0.3 < found[1][0]
@@ -140,7 +140,7 @@ def test_a_topic_has_a_prior_of_its_own_also_backwards() -> None:
     fold = play(new_fold(2, config), rows, shown, START + 70)
     plain = fold.G.copy()
     topics = {0: "diets", 1: "chess"}
-    would = fold.would_be(np.arange(2), topics=topics)
+    would = fold.preview(np.arange(2), topics=topics)
     assert fold.label(topics).tolist() == [0]  # nothing is known of chess
     fold.again(np.array([0]))
     np.testing.assert_array_equal(would.G, fold.G[:2])
@@ -190,7 +190,7 @@ def test_the_held_exposure_is_near_the_real_one_and_rarely_set(seed: int) -> Non
         held = e.held[0] * 2 ** (-(tick - int(e.held_tick[0])) / half_life)
         worst = max(worst, abs(real - held) / (held + K))
     assert worst <= TOLERANCE * 1.000001
-    assert fold.exposure.breaks < 80 * ticks / half_life
+    assert len(fold.exposure.points[0]) < 80 * ticks / half_life
 
 
 def test_exposures_may_be_corrected_until_they_count() -> None:

@@ -280,15 +280,15 @@ def _rollback(state: State, data: dict[str, Any], log: Lookup) -> Foreseen:
     fold = state.fold
     hit, gone = state.named(data)
     taken, regions = state.ledger.without(state.ledger.rows["rolled_back"] | hit, fold.caps())
-    kept = [v for v in fold.vouches if v.report not in gone]
-    lost = np.array([v.region for v in fold.vouches if v.report in gone], np.int32)
-    after = fold.would_be(np.concatenate((regions, lost)), taken=taken, vouches=kept)
+    kept = [c for c in fold.confirmations if c.report not in gone]
+    lost = np.array([c.region for c in fold.confirmations if c.report in gone], np.int32)
+    after = fold.preview(np.concatenate((regions, lost)), taken=taken, confirmations=kept)
     return _compared(state, after, reports=len(gone))
 
 
 def _allow(state: State, data: dict[str, Any], log: Lookup) -> Foreseen:
     region, allowed = state.regions.number(data["region"]), bool(data["allowed"])
-    after = state.fold.would_be(np.array([region]), free=allowed)
+    after = state.fold.preview(np.array([region]), free=allowed)
     if not after.regions.size:  # it was never reported
         after = state.fold.now(np.array([region]))
     found = _compared(state, after)
@@ -299,9 +299,9 @@ def _allow(state: State, data: dict[str, Any], log: Lookup) -> Foreseen:
 
 
 def _confirm(state: State, data: dict[str, Any], log: Lookup) -> Foreseen:
-    vouches = state.vouches(data, state.position + 1, log)
-    regions = np.array([v.region for v in vouches], np.int32)
-    after = state.fold.would_be(regions, vouches=[*state.fold.vouches, *vouches])
+    new = state.confirmations(data, state.position + 1, log)
+    regions = np.array([c.region for c in new], np.int32)
+    after = state.fold.preview(regions, confirmations=[*state.fold.confirmations, *new])
     return _compared(state, after)
 
 
@@ -320,12 +320,12 @@ def _change(state: State, data: dict[str, Any], log: Lookup) -> Foreseen:
     """New settings hold from the next tick on; today they change how fields are served."""
     if "config" in data:
         config = GateConfig.from_dict(data["config"])
-        found = _compared(state, state.fold.under(config), config.params.psi_min)
+        found = _compared(state, state.fold.preview_settings(config), config.params.psi_min)
         by_hand = np.setdiff1d(list(state.overrides), found.before.regions)
         more = _compared(state, state.fold.now(by_hand), config.params.psi_min)
         return Foreseen(_joined(found.before, more.before), _joined(found.after, more.after))
     given = {state.regions.number(r): label.get("topic") for r, label in data.get("labels", [])}
-    return _compared(state, state.fold.would_be(np.array(list(given), np.int32), topics=given))
+    return _compared(state, state.fold.preview(np.array(list(given), np.int32), topics=given))
 
 
 def _chosen(fields: Fields, where: npt.NDArray[np.bool_]) -> Fields:

@@ -1,19 +1,17 @@
 """What the fold knows of each region that has been reported, and what it is stepped through.
 
-Everything begins as zeros: memory that no region has touched costs nothing. Arrays grow, and what
-belongs together within one is linked.
+Everything begins as zeros: memory that no region has touched costs nothing. What came in over time
+lies in columns in the order in which it came; where it is wanted region by region it is sorted.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from rapo_core.jit import kernel
-from rapo_gate.config import GateConfig
+from rapo_gate.config import MOST_SIGNALS, MOST_SOURCES, GateConfig
 
 Array = npt.NDArray[Any]
 
@@ -28,52 +26,46 @@ def grown(array: Array, size: int, fill: int) -> Array:
     return longer
 
 
-@kernel
-def _append(owners: Any, start: int, first: Any, last: Any, following: Any) -> None:
-    for i in range(owners.size):
-        item, owner = start + i + 1, owners[i]
-        if last[owner] == 0:
-            first[owner] = item
-        else:
-            following[last[owner] - 1] = item
-        last[owner] = item
+class Spans(NamedTuple):
+    """Where each of some regions has its items in a list that is sorted by region, (regions,)."""
+
+    next: npt.NDArray[np.int64]
+    """The item that comes next; a kernel moves it on."""
+    end: npt.NDArray[np.int64]
+    """The first item of the next region."""
+
+    @classmethod
+    def of(cls, owners: Array, slots: Array, first: int = 0) -> tuple[Array, Spans]:
+        """Items of some regions, sorted by region and then in the order in which they came.
+
+        Args:
+            owners: slot of each item.
+            slots: whose items are wanted, in ascending order.
+            first: number of the first item in `owners`.
+
+        Returns:
+            Numbers of the items, and the span of each slot in them.
+
+        >>> Spans.of(np.array([7, 3, 7]), np.array([3, 5, 7]))[0]
+        array([1, 0, 2])
+        """
+        wanted = np.zeros(int(owners.max(initial=-1)) + 1, np.bool_)
+        wanted[slots[slots < wanted.size]] = True
+        mine = np.flatnonzero(wanted[owners])
+        order = mine[np.argsort(owners[mine], kind="stable")]
+        sorted_owners = owners[order]
+        start, end = (np.searchsorted(sorted_owners, slots, side) for side in ("left", "right"))
+        return order + first, cls(start, end)
 
 
-class Links:
-    """Lists of items, one list for each owner, in the order in which items came.
-
-    Items are numbered from 1; 0 is the end of a list.
-
-    >>> links = Links(); links.append(np.array([0, 1, 0]), owners=2, start=0)
-    >>> int(links.first[0]), int(links.next[0]), int(links.next[2])
-    (1, 3, 0)
-    """
-
-    def __init__(self) -> None:
-        self.first = np.zeros(16, np.int64)
-        """First item of each owner."""
-        self.last = np.zeros(16, np.int64)
-        self.next = np.zeros(16, np.int64)
-        """What follows each item (that of item 1 comes first)."""
-
-    def append(self, owner_of: Array, owners: int, start: int) -> None:
-        """Add items `start + 1` and on; room is made for so many `owners`."""
-        self.room(owners, start + owner_of.size)
-        _append(owner_of.astype(np.int64), start, self.first, self.last, self.next)
-
-    def room(self, owners: int, items: int) -> None:
-        """Make room."""
-        self.first, self.last = grown(self.first, owners, 0), grown(self.last, owners, 0)
-        self.next = grown(self.next, items, 0)
-
+AGREEING = MOST_SOURCES + MOST_SIGNALS
+"""Newest reporters, then kinds of signal, of a region that are kept."""
 
 CELL = np.dtype(
     [
         ("tick", np.int64),  # last one that was stepped
-        ("row", np.int64),  # last one that was looked at; this and the next three count from 1
-        ("trail", np.int64),  # last row whose agreement has expired
-        ("brk", np.int64),  # break of the exposure in force
-        ("vouch", np.int64),  # last confirmation that was taken in
+        ("point_tick", np.int64),  # newest point of the exposures that was heeded
+        ("point_E", np.float64),
         ("S", np.float64),  # reports in memory
         ("E", np.float64),  # exposures in memory
         ("G", np.float64),
@@ -81,9 +73,8 @@ CELL = np.dtype(
         ("L", np.float64),  # of S, by those reporters who are loud: beyond the bound
         ("bound", np.float64),  # as it is held
         ("grown", np.int64),  # tick in which the scar last grew
-        ("confirmed_until", np.int64),  # tick until which a reviewer's word holds
-        ("sources", np.int32),  # different reporters within the window
-        ("signals", np.int32),
+        ("confirmed_until", np.int64),  # tick until which a reviewer's confirmation holds
+        ("agreed_until", np.int64),  # last tick in which enough reporters and signals agree
         ("loud", np.int32),  # how many are
         ("topic", np.int32),  # counts from 1; 0 for none
         ("live", np.bool_),  # whether time alone changes it
@@ -97,7 +88,6 @@ PAIR = np.dtype(
         ("mass", np.float64),  # of a reporter's reports on a region, in memory
         ("tick", np.int64),  # when it was that
         ("now", np.int64),  # in UNITs, within a tick
-        ("said", np.int64),  # last tick that agrees, 0 for none
         ("loud", np.bool_),
     ],
     align=True,
@@ -109,31 +99,58 @@ COURSE = np.dtype(
 """A region after a tick; what the scar grew by, and what was kept of scar, reports and trace."""
 
 
-class Cells(NamedTuple):
-    """Cells (slots,), pairs with reporters (pairs,), last agreeing tick by signal (pairs,)."""
+class Records(NamedTuple):
+    """What the fold knows of regions and of reporters on them."""
 
     cells: npt.NDArray[np.void]
+    """`CELL`, (slots,)."""
     pairs: npt.NDArray[np.void]
-    says: npt.NDArray[np.int64]
+    """`PAIR` of each region and reporter, (pairs,)."""
+    names: npt.NDArray[np.int32]
+    """Reporters, then kinds of signal, that agreed on a region, the newest of each first,
+    (slots, AGREEING)."""
+    ticks: npt.NDArray[np.int64]
+    """Last tick in which each of them agreed; 0 where there is none."""
+
+    def grown(self, slots: int, pairs: int) -> Records:
+        """With room for so many regions and pairs."""
+        if slots <= self.cells.size and pairs <= self.pairs.size:
+            return self
+        cells, pairs_now = grown(self.cells, slots, 0), grown(self.pairs, pairs, 0)
+        names, ticks = (np.zeros((cells.size, AGREEING), a.dtype) for a in self[2:])
+        names[: len(self.names)], ticks[: len(self.ticks)] = self.names, self.ticks
+        return Records(cells, pairs_now, names, ticks)
+
+    @classmethod
+    def empty(cls, slots: int = 0, pairs: int = 0) -> Records:
+        """Of regions that were never reported."""
+        names, ticks = np.zeros((0, AGREEING), np.int32), np.zeros((0, AGREEING), np.int64)
+        return Records(np.zeros(0, CELL), np.zeros(0, PAIR), names, ticks).grown(slots, pairs)
+
+    def copy(self) -> Records:
+        """One that can be tried things on."""
+        return Records(self.cells.copy(), self.pairs.copy(), self.names.copy(), self.ticks.copy())
 
 
-class Book(NamedTuple):
-    """What cells are stepped through: rows, breaks and confirmations, linked slot by slot."""
+class Inputs(NamedTuple):
+    """What regions are stepped through. Spans have an element per region that is stepped."""
 
     rows: npt.NDArray[np.void]
     taken: npt.NDArray[np.int64]
-    first_row: npt.NDArray[np.int64]
-    next_row: npt.NDArray[np.int64]
-    first_pair: npt.NDArray[np.int64]
-    next_pair: npt.NDArray[np.int64]
-    break_tick: npt.NDArray[np.int64]
-    break_E: npt.NDArray[np.float64]
-    first_break: npt.NDArray[np.int64]
-    next_break: npt.NDArray[np.int64]
-    vouch_tick: npt.NDArray[np.int64]
-    vouch_until: npt.NDArray[np.int64]
-    first_vouch: npt.NDArray[np.int64]
-    next_vouch: npt.NDArray[np.int64]
+    row: npt.NDArray[np.int64]
+    """Numbers of rows, by region."""
+    row_span: Spans
+    point_tick: npt.NDArray[np.int64]
+    """Points of the exposures, by region."""
+    point_E: npt.NDArray[np.float64]
+    point_span: Spans
+    confirmed_tick: npt.NDArray[np.int64]
+    """Confirmations, by region."""
+    confirmed_until: npt.NDArray[np.int64]
+    confirmed_span: Spans
+    pair: npt.NDArray[np.int64]
+    """Numbers of pairs with reporters, by region."""
+    pair_span: Spans
 
 
 class Stops(NamedTuple):
@@ -160,20 +177,14 @@ class Change(NamedTuple):
     config: GateConfig
 
 
-def window_at(changes: Sequence[Change], tick: int) -> int:
-    """For how many ticks agreement holds at a tick; settings of that tick come after it."""
-    before = [change for change in changes if change.tick < tick] or changes[:1]
-    return before[-1].config.confirm_ticks
-
-
-class Vouch(NamedTuple):
-    """A reviewer's word for a region, from the tick after `tick` up to `until`."""
+class Confirmation(NamedTuple):
+    """A reviewer's confirmation of a region, from the tick after `tick` up to `until`."""
 
     tick: int
     region: int
     until: int
     report: int = 0
-    """The report that was vouched for, 0 for the region itself; void once the report is gone."""
+    """The report that was confirmed, 0 for the region itself; void once that is rolled back."""
 
 
 class Fields(NamedTuple):

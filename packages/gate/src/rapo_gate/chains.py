@@ -49,18 +49,6 @@ def _weights(course: Any, alpha: Any, added: Any, left: Any, scar: Any) -> None:
         scar_kept *= at.held
 
 
-@kernel
-def _rows_of(item: int, following: Any, out: Any) -> int:
-    """Rows of a region, given its first; returns how many."""
-    count = 0
-    while item > 0:
-        if count < out.size:
-            out[count] = item - 1
-        count += 1
-        item = following[item - 1]
-    return count
-
-
 class Parts(NamedTuple):
     """Reports on a region that counted by a tick, in the order of the ledger; one length."""
 
@@ -78,7 +66,7 @@ class Parts(NamedTuple):
 
 def parts_of(fold: Fold, region: int, until: int) -> Parts:
     """What each report on a region has caused up to a tick."""
-    places = rows_of(fold, region)
+    places = fold.ledger.rows_of(region)
     places = places[fold.ledger.rows["tick"][places] <= until]
     first, course = fold.course(region, until)
     sums = np.zeros((3, course.size))
@@ -97,20 +85,9 @@ def parts_of(fold: Fold, region: int, until: int) -> Parts:
     return Parts(places, added, G, H, course["E"][at])
 
 
-def rows_of(fold: Fold, region: int) -> npt.NDArray[np.int64]:
-    """Places of a region's rows in the ledger, in order."""
-    slot = fold.ledger.slot(region)
-    if slot == NOTHING:
-        return np.zeros(0, np.int64)
-    links = fold.ledger.links
-    out = np.zeros(_rows_of(links.first[slot], links.next, np.zeros(0, np.int64)), np.int64)
-    _rows_of(links.first[slot], links.next, out)
-    return out
-
-
 def traces_by_source(fold: Fold, sources: int) -> Real:
     """Of all traces, what falls to each reporter by their share in memory, (sources,)."""
-    rows, pair = fold.ledger.rows[fold.ledger.first_rows()], fold.f.pairs[: fold.ledger.pairs[0]]
+    rows, pair = fold.ledger.rows[fold.ledger.first_rows()], fold.f.pairs[: fold.ledger.pairs]
     source, slot = rows["source"], fold.ledger.slot_of[rows["region"]]
     tick, S, G = (fold.f.cells[name][slot] for name in ("tick", "S", "G"))
     fade = 2.0 ** (-1 / fold.config.half_life)
@@ -154,7 +131,8 @@ def region_views(state: State, numbers: Sequence[int]) -> list[Values]:
     views = []
     for i in numbers:
         expires, cell = None, fold.cell(i)
-        agreed = cell["sources"] >= config.min_sources and cell["signals"] >= config.min_signals
+        sources, signals = fold.agreement(i)
+        confirmed_until = max(int(cell["agreed_until"]), int(cell["confirmed_until"]))
         if config.scar_ticks is not None and fold.H[i] > 0:
             expires = (int(cell["grown"]) + config.scar_ticks) * config.tick_seconds
         views.append({
@@ -162,9 +140,9 @@ def region_views(state: State, numbers: Sequence[int]) -> list[Values]:
             "G": float(fold.G[i]),
             "H": float(fold.H[i]),
             "psi": psi[i],
-            "confirmed": bool(agreed or fold.tick <= cell["confirmed_until"]),
-            "sources": int(cell["sources"]),
-            "signals": int(cell["signals"]),
+            "confirmed": fold.tick <= confirmed_until,
+            "sources": sources,
+            "signals": signals,
             "scar_expires_at": expires,
             "override": state.overrides.get(i),
             "allowed": state.allowed.get(i),

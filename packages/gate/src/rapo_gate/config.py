@@ -47,7 +47,12 @@ _REALS: dict[str, tuple[float, float]] = {  # name: smallest (excluded), largest
     "band_saturated": (0.0, 1.0),
     "band_reports": (0.0, 1e6),
 }
-_WHOLES = {"D": 1, "D_max": 1, "min_signals": 1, "min_sources": 1, "confirm_ticks": 1}
+MOST_SOURCES, MOST_SIGNALS = 32, 8
+"""Most reporters and kinds of signal that may be needed: as many of a region are kept."""
+_WHOLES = {  # name: largest; the smallest is 1
+    "D": 10**9, "D_max": 10**9, "confirm_ticks": 10**9,
+    "min_signals": MOST_SIGNALS, "min_sources": MOST_SOURCES,
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,9 +98,9 @@ class GateConfig:
     """Most harm that one reporter can put into one tick; more is scaled down to it."""
 
     min_signals: int = 2
-    """Different signals that must agree before a region may scar."""
+    """Different signals that must agree before a region may scar, at most 8."""
     min_sources: int = 3
-    """Different reporters that must agree before a region may scar."""
+    """Different reporters that must agree before a region may scar, at most 32."""
     agree_share: float = 0.05
     """A report agrees only on regions with at least this share of what it is about: whoever was
     merely among the candidates is not confirmed by it."""
@@ -131,8 +136,8 @@ class GateConfig:
             if not low < value <= high:  # also what is not finite
                 raise UserError(f"{name} must be in ({low:g}, {high:g}], got {value!r}")
             object.__setattr__(self, name, float(value))
-        for name, least in _WHOLES.items():
-            object.__setattr__(self, name, whole_number(name, getattr(self, name), least, 10**9))
+        for name, most in _WHOLES.items():
+            object.__setattr__(self, name, whole_number(name, getattr(self, name), 1, most))
         self._check_rates()
         if self.scar_ticks is not None:
             whole_number("scar_ticks", self.scar_ticks, 1, 10**9)

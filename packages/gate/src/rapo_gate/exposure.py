@@ -1,9 +1,9 @@
 """Exposures: what waits for its tick, and what of it regions have in memory.
 
 A tick's exposures count when its reports do. A region's exposures in memory, `E`, decay by the same
-factor as its reports. The fold sees the *held* course of `E`: it is set anew (a break) when `E` has
-left it by 2%, and decays in between, so that a region can be folded again without the exposures of
-every tick.
+factor as its reports. A refold needs past values too, and one per tick would fill gigabytes. So a
+point (tick, exposures) is recorded only when the exact value is 2% away from the last point, faded
+to now. The fold reads recorded points alone, live and in a refold: both give the same bits.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rapo_core.jit import kernel
-from rapo_gate.cells import Links, grown
+from rapo_gate.cells import grown
 from rapo_gate.law import Params
 from rapo_gate.ledger import UNIT
 
@@ -23,6 +23,7 @@ TOLERANCE = 0.02
 COALESCE = 64
 """Pieces of a tick's exposure before they are added up."""
 
+Reals = npt.NDArray[np.float64]
 Piece = tuple[npt.NDArray[np.int32], npt.NDArray[np.int64]]
 """Regions and their exposure in UNITs."""
 
@@ -43,9 +44,9 @@ def _add(regions: Any, units: Any, open_units: Any, touched: Any, list_: Any, co
 @kernel
 def _settle(
     regions: Any, units: Any, tick: int, fade: float, shrinkage: float, E: Any, E_tick: Any,
-    held: Any, held_tick: Any, broken: Any,
+    held: Any, held_tick: Any, new_points: Any,
 ) -> int:  # fmt: skip
-    """Count exposures; returns how many of the regions had a break, which `broken` lists."""
+    """Count exposures; returns how many of the regions get a point, which `new_points` lists."""
     count = 0
     for i in range(regions.size):
         r = regions[i]
@@ -57,16 +58,16 @@ def _settle(
         if held_tick[r] == 0 or abs(E[r] - now) > TOLERANCE * (now + shrinkage):
             held[r] = E[r]
             held_tick[r] = tick
-            broken[count] = r
+            new_points[count] = r
             count += 1
     return count
 
 
 @kernel
-def _breaks(
-    regions: Any, ticks: Any, counts: Any, fade: float, shrinkage: float, broken: Any, E: Any
+def _points(
+    regions: Any, ticks: Any, counts: Any, fade: float, shrinkage: float, new_points: Any, E: Any
 ) -> int:
-    """Which of the exposures of regions, sorted by region and tick, are breaks; E at each."""
+    """Which of the exposures of regions, sorted by region and tick, are points; E at each."""
     count, seen, held = 0, 0.0, 0.0
     for i in range(regions.size):
         if i > 0 and regions[i] == regions[i - 1]:
@@ -76,7 +77,7 @@ def _breaks(
             seen, held = counts[i], -1.0
         if held < 0 or abs(seen - held) > TOLERANCE * (held + shrinkage):
             held = seen
-            broken[count], E[count] = i, seen
+            new_points[count], E[count] = i, seen
             count += 1
     return count
 
@@ -110,11 +111,16 @@ class Exposure:
         """When E was that; 0 for a region without any."""
         self.held = np.zeros(0)
         self.held_tick = np.zeros(0, np.int64)
-        self.links = Links()
-        """Breaks of every slot, from its first row on."""
-        self.breaks = 0
-        self.break_tick = np.zeros(16, np.int64)
-        self.break_E = np.zeros(16)
+        self._count_points = 0
+        self._slot = np.zeros(16, np.int32)
+        self._tick = np.zeros(16, np.int64)
+        self._E = np.zeros(16)
+
+    @property
+    def points(self) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int64], Reals]:
+        """Slot, tick and exposures of every point, in the order of time; views."""
+        n = self._count_points
+        return self._slot[:n], self._tick[:n], self._E[:n]
 
     @classmethod
     def of(cls, regions: npt.NDArray[Any], ticks: npt.NDArray[Any], counts: npt.NDArray[Any],
@@ -129,11 +135,9 @@ class Exposure:
             slot_of: slot of each region.
         """
         made, place, E = cls(), np.zeros(regions.size, np.int64), np.zeros(regions.size)
-        made.breaks = _breaks(regions, ticks, counts, p.fade, p.shrinkage, place, E)
-        place = place[: made.breaks]
-        made.break_tick, made.break_E = ticks[place], E[: made.breaks]
-        slots = slot_of[regions[place]]
-        made.links.append(slots, int(slot_of.max(initial=-1)) + 1, 0)
+        count = _points(regions, ticks, counts, p.fade, p.shrinkage, place, E)
+        place = place[:count]
+        made._record(slot_of[regions[place]], ticks[place], E[:count])
         return made
 
     def grow(self, regions: int) -> None:
@@ -178,12 +182,12 @@ class Exposure:
         self.waiting.pop(of, None)
         if of == self.open_tick:
             self._clear()
-        broken = np.zeros(regions.size, np.int32)
+        new_points = np.zeros(regions.size, np.int32)
         count = _settle(
             regions, units, tick, p.fade, p.shrinkage, self.E, self.E_tick, self.held,
-            self.held_tick, broken,
+            self.held_tick, new_points,
         )  # fmt: skip
-        known = broken[:count]
+        known = new_points[:count]
         known = known[known < slot_of.size]
         self._note(known[slot_of[known] >= 0], slot_of)
 
@@ -197,18 +201,19 @@ class Exposure:
         self._note(regions[self.held_tick[regions] != 0], slot_of)
 
     def follow(self, regions: npt.NDArray[Any], slot_of: npt.NDArray[np.int32]) -> None:
-        """Keep the breaks of regions from now on, which have just got their slots."""
+        """Record points of regions from now on, which have just got their slots."""
         self._note(regions[self.held_tick[regions] != 0], slot_of)
 
     def _note(self, regions: npt.NDArray[Any], slot_of: npt.NDArray[np.int32]) -> None:
-        """Add what is held for regions to their breaks."""
-        start, self.breaks = self.breaks, self.breaks + regions.size
-        self.break_tick = grown(self.break_tick, self.breaks, 0)
-        self.break_E = grown(self.break_E, self.breaks, 0)
-        self.break_tick[start : self.breaks] = self.held_tick[regions]
-        self.break_E[start : self.breaks] = self.held[regions]
-        slots = slot_of[regions]
-        self.links.append(slots, int(slots.max()) + 1 if slots.size else 0, start)
+        """Record what is held for regions as their newest points."""
+        self._record(slot_of[regions], self.held_tick[regions], self.held[regions])
+
+    def _record(self, slots: npt.NDArray[np.int32], ticks: npt.NDArray[np.int64], E: Reals) -> None:
+        start, self._count_points = self._count_points, self._count_points + slots.size
+        end = self._count_points
+        self._slot, self._tick = grown(self._slot, end, 0), grown(self._tick, end, 0)
+        self._E = grown(self._E, end, 0)
+        self._slot[start:end], self._tick[start:end], self._E[start:end] = slots, ticks, E
 
     def _opened(self) -> Piece:
         regions = self._list[: self._count].copy()
@@ -226,14 +231,12 @@ class Exposure:
             self.waiting.setdefault(self.open_tick, []).append(self._opened())
             self._clear()
 
-    def dump(self) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
-        """Everything, as plain values and arrays."""
+    def dump(self, regions: int) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
+        """Everything that is known of so many regions, as plain values and arrays."""
         arrays: dict[str, npt.NDArray[Any]] = {
-            name: getattr(self, name) for name in ("E", "E_tick", "held", "held_tick")
+            name: getattr(self, name)[:regions] for name in ("E", "E_tick", "held", "held_tick")
         }
-        arrays["break_tick"] = self.break_tick[: self.breaks]
-        arrays["break_E"] = self.break_E[: self.breaks]
-        arrays["break_slot"] = _owners(self.links, self.breaks)
+        arrays["point_slot"], arrays["point_tick"], arrays["point_E"] = self.points
         ticks = self.ticks()
         for tick in ticks:
             arrays[f"regions {tick}"], arrays[f"units {tick}"] = self.of_tick(tick)
@@ -246,10 +249,7 @@ class Exposure:
         made.grow(arrays["E"].size)
         for name in ("E", "E_tick", "held", "held_tick"):
             setattr(made, name, arrays[name])
-        made.break_tick, made.break_E = arrays["break_tick"], arrays["break_E"]
-        made.breaks = made.break_tick.size
-        slots = arrays["break_slot"]
-        made.links.append(slots, int(slots.max()) + 1 if slots.size else 0, 0)
+        made._record(arrays["point_slot"], arrays["point_tick"], arrays["point_E"])
         for tick in values["ticks"]:
             made.waiting[tick] = [(arrays[f"regions {tick}"], arrays[f"units {tick}"])]
         return made
@@ -264,19 +264,3 @@ def _sum(pieces: list[Piece]) -> Piece:
     units = np.concatenate([u for _, u in pieces])[order]
     found, start = np.unique(regions[order], return_index=True)
     return found.astype(np.int32), np.add.reduceat(units, start) if found.size else units
-
-
-@kernel
-def _walk(first: Any, following: Any, owner: Any) -> None:
-    for o in range(first.size):
-        item = first[o]
-        while item > 0:
-            owner[item - 1] = o
-            item = following[item - 1]
-
-
-def _owners(links: Links, items: int) -> npt.NDArray[np.int64]:
-    """Owner of each item."""
-    owner = np.zeros(items, np.int64)
-    _walk(links.first, links.next, owner)
-    return owner

@@ -6,7 +6,6 @@ No closed form is used: every tick in which something can change is the paper's 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from itertools import compress
 from typing import Any
 
 import numpy as np
@@ -15,29 +14,28 @@ import numpy.typing as npt
 from rapo_gate.cells import (
     CELL,
     COURSE,
-    PAIR,
-    Book,
-    Cells,
     Change,
+    Confirmation,
     Fields,
-    Links,
+    Inputs,
+    Records,
+    Spans,
     Stops,
-    Vouch,
     grown,
-    window_at,
 )
 from rapo_gate.config import GateConfig
 from rapo_gate.exposure import Exposure
 from rapo_gate.law import numbered, params_of, rates_of
 from rapo_gate.ledger import MOST, NOTHING, ROW, UNIT, Ledger, Rows, Whole
-from rapo_gate.steps import advance, forgets, serve, wake
+from rapo_gate.steps import Work, advance, apply_settings, serve
 
-__all__ = ["MOST", "ROW", "UNIT", "Change", "Fields", "Fold", "Rows", "Vouch"]
+__all__ = ["MOST", "ROW", "UNIT", "Change", "Confirmation", "Fields", "Fold", "Rows"]
 
 FAR = 2**62
 """A tick that does not come."""
 Slots = npt.NDArray[np.int32]
-Shown = tuple[npt.NDArray[np.float64], npt.NDArray[np.bool_]]
+Flags = npt.NDArray[np.bool_]
+Shown = tuple[npt.NDArray[np.float64], Flags]
 
 
 class Fold:
@@ -54,7 +52,7 @@ class Fold:
     def __init__(self, tick: int, config: GateConfig, ledger: Ledger | None = None) -> None:
         self.start = self.tick = tick
         self.changes = [Change(tick, config)]
-        self.vouches: list[Vouch] = []
+        self.confirmations: list[Confirmation] = []
         self.ledger = Ledger() if ledger is None else ledger
         self.exposure = Exposure()
         self.G = np.zeros(0)
@@ -65,16 +63,13 @@ class Fold:
         """Counts from 1; 0 for none."""
         self.topics: dict[str, int] = {}
         """Number of each topic that a region ever had."""
-        self.f = Cells(np.zeros(0, CELL), np.zeros(0, PAIR), np.zeros(0, np.int64))
+        self.f = Records.empty()
         self.free = np.zeros(0, np.bool_)
         """Per slot, whether it is on the allow-list."""
         self.live: Slots = np.zeros(0, np.int32)
         """Slots that time alone changes."""
-        self._new: list[Slots] = []
-        """Slots with rows that have not counted."""
-        self._forget: dict[int, list[Slots]] = {}
-        """By tick, slots whose agreement expires then; they may be there in vain."""
-        self._vouched = Links(), np.zeros(0, np.int64), np.zeros(0, np.int64)
+        self._counted = len(self.ledger)
+        """Rows that have counted."""
         self._room()
 
     @property
@@ -96,7 +91,7 @@ class Fold:
     # --- what happens
 
     def expose(self, of: int, tick: int) -> None:
-        """Count the exposure of the tick `of` in `tick`."""
+        """Count the exposure of the tick `of` in `tick`; `run` to `tick` must come next."""
         self.exposure.settle(of, tick, params_of(self.config), self.ledger.slot_of)
 
     def count(self, rows: Rows) -> None:
@@ -105,36 +100,45 @@ class Fold:
             self._seat(rows["region"])
             self.ledger.append(rows, self.config.cap_source)
             self._room()
-            self._new.append(self.ledger.slots_of(rows["region"]))
 
     def run(self, until: int) -> None:
         """Go on to the tick `until`; everything due by then has been taken in."""
         if until > self.tick:
-            over = [s for t in list(self._forget) if t <= until for s in self._forget.pop(t)]
-            slots = np.unique(np.concatenate([self.live, *self._new, *over]))
-            self._new = []
             self.tick = until
-            self._go_on(slots)
+            new = self.ledger.rows["region"][self._counted :]
+            slots = np.union1d(self.live, self.ledger.slots_of(new)).astype(np.int32)
+            work = self._work(len(self.changes) - 1, self.f, self._newest(slots))
+            advance(slots, until, False, work)
+            self._counted = len(self.ledger)
+            self._publish(slots)
 
     def configure(self, config: GateConfig) -> None:
         """New settings from the next tick on."""
+        everyone = np.arange(self.ledger.slots, dtype=np.int32)
+        self._apply_settings(everyone, self.f, self._newest(everyone), config)
         before, after = params_of(self.config), params_of(config)
         if (before.fade, before.shrinkage) != (after.fade, after.shrinkage):
             regions = self.ledger.regions
             self.exposure.change(self.tick, before, after, regions, self.ledger.slot_of)
-        everyone = np.arange(self.ledger.slots, dtype=np.int32)
-        wake(everyone, self.tick, self.f, self._book(), before)
         self.changes.append(Change(self.tick, config))
         self._publish(everyone)
 
-    def vouch(self, vouches: Iterable[Vouch]) -> None:
-        """A reviewer's word, given in the present tick."""
-        new = list(vouches)
-        regions = np.array([v.region for v in new], np.int32)
+    def confirm(self, confirmations: Iterable[Confirmation]) -> None:
+        """A reviewer's confirmations, given in the present tick."""
+        new = list(confirmations)
+        regions = np.array([c.region for c in new], np.int32)
         self._seat(regions)
-        self.vouches += new
-        self._vouched = self._linked(self.vouches)
-        self._go_on(self.ledger.slots_of(regions))
+        self.confirmations += new
+        until = np.array([c.until for c in new], np.int64)
+        held = self.f.cells["confirmed_until"]
+        np.maximum.at(held, self.ledger.slot_of[regions], until)
+        self._publish(self.ledger.slots_of(regions))
+
+    def withdraw(self, reports: set[int]) -> npt.NDArray[np.int32]:
+        """Forget the confirmations of some reports; returns the regions to fold `again`."""
+        lost = [c.region for c in self.confirmations if c.report in reports]
+        self.confirmations = [c for c in self.confirmations if c.report not in reports]
+        return np.array(lost, np.int32)
 
     def set_free(self, region: int, free: bool) -> None:
         """Put a region on the allow-list, or take it off; `again` then folds it."""
@@ -159,45 +163,35 @@ class Fold:
     def again(self, regions: npt.NDArray[Any]) -> None:
         """Fold regions again from their first report: what no longer counts never did."""
         slots = self.ledger.slots_of(regions)
-        self._replay(slots, self.f, self._book(), self.free, self.tick)
+        self._replay(slots, self._work(0, self.f, self._inputs(slots)), self.tick)
         self._publish(slots)
 
-    def restore(self, ledger: Ledger, regions: npt.NDArray[Any], vouches: list[Vouch]) -> None:
-        """Take over a ledger that was kept, the regions of its slots, and whose word holds."""
-        self.ledger = ledger
+    def restore(
+        self, ledger: Ledger, regions: npt.NDArray[Any], confirmations: list[Confirmation]
+    ) -> None:
+        """Take over a ledger that was kept, the regions of its slots, and who was confirmed."""
+        self.ledger, self._counted = ledger, len(ledger)
         ledger.seat(regions)
-        ledger.link(0)
+        ledger.place_pairs(0)
         start = 0
         for until, cap in self.caps():
             end = int(np.searchsorted(ledger.rows["tick"], until, "right"))
             ledger.capped(ledger.rows["rolled_back"], ledger.taken, start, end, cap)
             start = end
-        self.vouches, self._vouched = vouches, self._linked(vouches)
+        self.confirmations = confirmations
         self._room()
-        self._remind(np.arange(ledger.slots, dtype=np.int32))
 
     def caps(self) -> list[tuple[int, float]]:
         """Up to which tick which cap per reporter holds."""
         ends = [*(change.tick for change in self.changes[1:]), FAR]
         return [(e, c.config.cap_source) for e, c in zip(ends, self.changes, strict=True)]
 
-    def drop(self, gone: set[int]) -> npt.NDArray[np.int32]:
-        """Forget the word given for reports that are gone; returns the regions to fold `again`."""
-        stays = [v.report not in gone for v in self.vouches]
-        dropped = [v.region for v in self.vouches if v.report in gone]
-        if dropped:
-            # cells know by its number what they have heeded, and the numbers after a gap move up
-            self.f.cells["vouch"] = np.cumsum([0, *stays])[self.f.cells["vouch"]]
-            self.vouches = list(compress(self.vouches, stays))
-            self._vouched = self._linked(self.vouches)
-        return np.array(dropped, np.int32)
-
-    def would_be(
+    def preview(
         self,
         regions: npt.NDArray[Any],
         *,
         taken: Whole | None = None,
-        vouches: Sequence[Vouch] | None = None,
+        confirmations: Sequence[Confirmation] | None = None,
         free: bool | None = None,
         topics: dict[int, str | None] | None = None,
     ) -> Fields:
@@ -206,7 +200,7 @@ class Fold:
         Args:
             regions: which; those that were never reported are left out.
             taken: what would count of each row.
-            vouches: whose word would hold.
+            confirmations: those that would hold.
             free: whether they would be on the allow-list.
             topics: their topics by region.
         """
@@ -215,13 +209,17 @@ class Fold:
         for region, topic in numbered(names, topics or {}).items():
             if self.ledger.slot(region) != NOTHING:
                 f.cells["topic"][self.ledger.slot(region)] = topic
-        kept = self.free if free is None else np.full(self.free.size, free)
-        self._replay(slots, f, self._book(taken, vouches), kept, self.tick, names=names)
+        work = self._work(0, f, self._inputs(slots, taken, confirmations))
+        if free is not None:
+            work = work._replace(free=np.full(self.free.size, free))
+        self._replay(slots, work, self.tick, names)
         return self._fields(slots, f, self.config)
 
-    def under(self, config: GateConfig) -> Fields:
+    def preview_settings(self, config: GateConfig) -> Fields:
         """Fields of every reported region as other settings would show them now."""
-        return self._fields(np.arange(self.ledger.slots, dtype=np.int32), self.f, config)
+        everyone, f = np.arange(self.ledger.slots, dtype=np.int32), self.f.copy()
+        self._apply_settings(everyone, f, self._newest(everyone), config)
+        return self._fields(everyone, f, config)
 
     def now(self, regions: npt.NDArray[Any]) -> Fields:
         """Fields of regions."""
@@ -230,30 +228,36 @@ class Fold:
 
     def course(self, region: int, until: int | None = None) -> tuple[int, npt.NDArray[np.void]]:
         """A region from the tick of its first report on: that tick, and `COURSE` per tick."""
-        end, slot = self.tick if until is None else until, self.ledger.slot(region)
-        item = 0 if slot == NOTHING else int(self.ledger.links.first[slot])
-        first = int(self.ledger.rows["tick"][item - 1]) if item else FAR
+        end, rows = self.tick if until is None else until, self.ledger.rows_of(region)
+        first = int(self.ledger.rows["tick"][rows[0]]) if rows.size else FAR
         if first > end:
             return end, np.zeros(0, COURSE)
         stops = Stops.at([0, end - first + 1], np.arange(first, end + 1))
-        self.stopped(np.array([slot], np.int32), stops)
+        self.stopped(np.array([self.ledger.slot(region)], np.int32), stops)
         return first, stops.course
 
     def stopped(self, slots: Slots, stops: Stops) -> None:
-        """Fold cells afresh and write them down at their stops; nothing else is changed."""
-        until = int(stops.ticks.max(initial=0))
-        self._replay(slots, self._fresh(slots), self._book(), self.free, until, stops)
+        """Fold regions afresh and write them down at their stops; nothing else is changed."""
+        work = self._work(0, self._fresh(slots), self._inputs(slots))._replace(stops=stops)
+        self._replay(slots, work, int(stops.ticks.max(initial=0)))
 
     # --- what is served
 
-    def conductance(self, config: GateConfig | None = None) -> Shown:
-        """Psi of every region, and whether it is confirmed, by the settings in force or others."""
+    def conductance(self) -> Shown:
+        """Psi of every region, and whether it is confirmed."""
         psi, sure = np.ones(self.G.size), np.zeros(self.G.size, np.bool_)
         everyone = np.arange(self.ledger.slots, dtype=np.int32)
-        found = np.ones(everyone.size), np.zeros(everyone.size, np.bool_)
-        serve(everyone, self.tick, self.f, params_of(config or self.config), *found)
-        psi[self.ledger.regions], sure[self.ledger.regions] = found
+        shown = np.ones(everyone.size), np.zeros(everyone.size, np.bool_)
+        serve(everyone, self.tick, self.f, params_of(self.config), *shown)
+        psi[self.ledger.regions], sure[self.ledger.regions] = shown
         return psi, sure
+
+    def agreement(self, region: int) -> tuple[int, int]:
+        """How many reporters, and how many kinds of signal, agree on a region now."""
+        rows = self.ledger.rows[self.ledger.rows_of(region)]
+        recent = rows["tick"] > self.tick - self.config.confirm_ticks
+        rows = rows[recent & ~rows["bystander"] & ~rows["rolled_back"]]
+        return np.unique(rows["source"]).size, np.unique(rows["signal"]).size
 
     # --- how
 
@@ -267,83 +271,95 @@ class Fold:
 
     def _room(self) -> None:
         """Make room for slots and pairs."""
-        slots, f = self.ledger.slots, self.f
-        sizes = (slots, *self.ledger.pairs)
-        self.f = Cells(*(grown(array, n, 0) for array, n in zip(f, sizes, strict=True)))
-        self.free = grown(self.free, slots, 0)
-        self.ledger.links.room(slots, 0)
-        self.ledger.pair_links.room(slots, 0)
-        self.exposure.links.room(slots, 0)
-        self._vouched[0].room(slots, 0)
+        self.f = self.f.grown(self.ledger.slots, self.ledger.pairs)
+        self.free = grown(self.free, self.ledger.slots, 0)
 
-    def _fresh(self, slots: Slots) -> Cells:
-        """Cells to try things on; only those of `slots` are ready."""
-        cells, pairs, says = self.f
-        f = Cells(np.zeros(cells.size, CELL), np.zeros(pairs.size, PAIR), np.zeros_like(says))
+    def _fresh(self, slots: Slots) -> Records:
+        """Records to try things on; only those of `slots` are ready."""
+        f = Records.empty(self.f.cells.size, self.f.pairs.size)
         f.cells["topic"][slots] = self.f.cells["topic"][slots]
         return f
 
-    def _linked(self, vouches: Sequence[Vouch]) -> tuple[Links, Whole, Whole]:
-        """Confirmations of regions that have a slot, linked."""
-        links, seated = Links(), [v for v in vouches if self.ledger.slot(v.region) != NOTHING]
-        slots = np.array([self.ledger.slot(v.region) for v in seated], np.int64)
-        links.append(slots, self.ledger.slots, 0)
-        tick = np.array([v.tick for v in seated], np.int64)
-        return links, tick, np.array([v.until for v in seated], np.int64)
-
-    def _book(self, taken: Whole | None = None, vouches: Sequence[Vouch] | None = None) -> Book:
-        rows, breaks = self.ledger, self.exposure
-        links, tick, until = self._vouched if vouches is None else self._linked(vouches)
-        return Book(
-            rows.rows, rows.taken if taken is None else taken, rows.links.first, rows.links.next,
-            rows.pair_links.first, rows.pair_links.next, breaks.break_tick, breaks.break_E,
-            breaks.links.first, breaks.links.next, tick, until, links.first, links.next,
+    def _newest(self, slots: Slots) -> Inputs:
+        """What has come for regions since they were stepped last."""
+        regions = self.ledger.regions[slots]
+        point_tick, point_E = self.exposure.held_tick[regions], self.exposure.held[regions]
+        cells, at = self.f.cells[slots], np.arange(slots.size)
+        new = (point_tick != cells["point_tick"]) | (point_E != cells["point_E"])
+        nothing = np.zeros(0, np.int64)
+        return Inputs(
+            self.ledger.rows, self.ledger.taken, *self._rows(slots, self._counted),
+            point_tick, point_E, Spans(at, at + (new & (point_tick != 0))),
+            nothing, nothing, Spans(np.zeros_like(at), np.zeros_like(at)),
+            *Spans.of(self.ledger.pair_slots, slots),
         )  # fmt: skip
 
-    def _go_on(self, slots: Slots) -> None:
-        self._advance(slots, self.tick, self.f, self._book(), self.free, len(self.changes) - 1)
-        self._publish(slots)
+    def _inputs(
+        self, slots: Slots, taken: Whole | None = None,
+        confirmations: Sequence[Confirmation] | None = None,
+    ) -> Inputs:  # fmt: skip
+        """Everything that ever came for regions."""
+        rows, (owners, ticks, E) = self.ledger, self.exposure.points
+        points, point_span = Spans.of(owners, slots)
+        all_given = self.confirmations if confirmations is None else confirmations
+        given = [c for c in all_given if rows.slot(c.region) != NOTHING]
+        confirmed, confirmed_span = Spans.of(
+            np.array([rows.slot(c.region) for c in given], np.int64), slots
+        )
+        when = np.array([(c.tick, c.until) for c in given], np.int64).reshape(-1, 2)[confirmed]
+        return Inputs(
+            rows.rows, rows.taken if taken is None else taken, *self._rows(slots, 0),
+            ticks[points], E[points], point_span, when[:, 0], when[:, 1], confirmed_span,
+            *Spans.of(rows.pair_slots, slots),
+        )  # fmt: skip
 
-    def _advance(
-        self, slots: Slots, until: int, f: Cells, book: Book, free: npt.NDArray[np.bool_],
-        change: int, stops: Stops | None = None, names: dict[str, int] | None = None,
-        anew: bool = False,
-    ) -> None:  # fmt: skip
-        """Step cells under the settings of a change."""
-        config = self.changes[change].config
-        stops = stops or Stops.at(np.zeros(slots.size + 1), np.zeros(0, np.int64))
+    def _rows(self, slots: Slots, start: int) -> tuple[Whole, Spans]:
+        """Rows from `start` on, by region."""
+        owners = self.ledger.slot_of[self.ledger.rows["region"][start:]]
+        return Spans.of(owners, slots, start)
+
+    def _work(
+        self, change: int, f: Records, inputs: Inputs, names: dict[str, int] | None = None
+    ) -> Work:
+        """What regions are stepped with under the settings of a change; no stops."""
+        config, count = self.changes[change].config, inputs.row_span.next.size
+        stops = Stops.at(np.zeros(count + 1), np.zeros(0, np.int64))
         rates = rates_of(config, self.topics if names is None else names)
-        p = params_of(config)._replace(window=window_at(self.changes, until))
-        advance(slots, until, f, book, free, rates, p, stops, anew)
+        return Work(f, inputs, self.free, rates, params_of(config), stops)
 
     def _replay(
-        self, slots: Slots, f: Cells, book: Book, free: npt.NDArray[np.bool_], until: int,
-        stops: Stops | None = None, names: dict[str, int] | None = None,
-    ) -> None:  # fmt: skip
-        """Step cells from the beginning through all changes of settings."""
+        self, slots: Slots, work: Work, until: int, names: dict[str, int] | None = None
+    ) -> None:
+        """Step regions from the beginning through all changes of settings."""
         for i, (_, config) in enumerate(self.changes):
             last = i + 1 == len(self.changes)
             end = until if last else min(until, self.changes[i + 1].tick)
-            self._advance(slots, end, f, book, free, i, stops, names, anew=i == 0)
+            rates = rates_of(config, self.topics if names is None else names)
+            work = work._replace(rates=rates, p=params_of(config))
+            advance(slots, end, i == 0, work)
             if last or self.changes[i + 1].tick > until:
                 return
-            wake(slots, end, f, book, params_of(config))
+            after = params_of(self.changes[i + 1].config)
+            apply_settings(slots, end, self._forgotten(i, end), after, work)
 
-    def _fields(self, slots: Slots, f: Cells, config: GateConfig) -> Fields:
+    def _apply_settings(self, slots: Slots, f: Records, inputs: Inputs, config: GateConfig) -> None:
+        """Get regions ready for settings that come into force after the present tick."""
+        last = len(self.changes) - 1
+        work = self._work(last, f, inputs)
+        apply_settings(slots, self.tick, self._forgotten(last, self.tick), params_of(config), work)
+
+    def _forgotten(self, change: int, tick: int) -> int:
+        """Up to which tick agreement has expired in `tick`, when settings after a change end."""
+        begun, config = self.changes[change]
+        return tick - config.confirm_ticks if begun < tick else 0
+
+    def _fields(self, slots: Slots, f: Records, config: GateConfig) -> Fields:
         psi, sure = np.ones(slots.size), np.zeros(slots.size, np.bool_)
         serve(slots, self.tick, f, params_of(config), psi, sure)
         return Fields(self.ledger.regions[slots], f.cells["G"][slots], f.cells["H"][slots], psi)
 
     def _publish(self, slots: Slots) -> None:
-        """Show what became of cells."""
+        """Show what became of regions."""
         regions, G, H, psi = self._fields(slots, self.f, self.config)
         self.G[regions], self.H[regions], self.psi[regions] = G, H, psi
         self.live = np.flatnonzero(self.f.cells["live"][: self.ledger.slots]).astype(np.int32)
-        self._remind(slots)
-
-    def _remind(self, slots: Slots) -> None:
-        """Note when agreement on cells expires."""
-        ticks = np.zeros(slots.size, np.int64)
-        forgets(slots, self.f, self._book(), self.config.confirm_ticks, ticks)
-        for tick in np.unique(ticks[ticks > 0]).tolist():
-            self._forget.setdefault(tick, []).append(slots[ticks == tick])

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rapo_core.jit import kernel
-from rapo_gate.cells import Links, grown
+from rapo_gate.cells import grown
 from rapo_gate.events import (
     Event,
     Region,
@@ -42,7 +42,6 @@ ROW = np.dtype(
         ("source", np.int32),
         ("signal", np.int32),
         ("by_source", np.int32),  # number of the pair (region, source)
-        ("by_signal", np.int32),  # number of the pair (region, signal)
         ("bystander", np.bool_),  # its share is too small to agree with anybody
         ("rolled_back", np.bool_),
     ],
@@ -80,9 +79,9 @@ def _cap(rows: Any, gone: Any, first: int, last: int, cap: float, sums: Any, tak
 
 
 class Ledger:
-    """A growing array of `ROW`s, sorted by tick, linked region by region.
+    """A growing array of `ROW`s, sorted by tick.
 
-    Regions that have rows, or were vouched for, have a slot: a small number of their own.
+    Regions that have rows, or were confirmed, have a slot: a small number of their own.
     """
 
     def __init__(self, rows: Rows | None = None) -> None:
@@ -92,30 +91,22 @@ class Ledger:
         self.kept = 0
         """Rows that a snapshot has and that have not changed since."""
         self._by_source: dict[int, int] = {}
-        self._by_signal: dict[int, int] = {}
         self.slot_of = np.full(0, NOTHING, np.int32)
         """By region, NOTHING where it has none."""
         self._region = np.zeros(16, np.int32)
         self.slots = 0
-        self._linked = 0  # pairs
-        self.links = Links()
-        """The rows of each slot."""
-        self.pair_links = Links()
-        """Its pairs with reporters."""
+        self._pair_slot = np.zeros(16, np.int32)
         if rows is not None:
             self._adopt(rows)
 
     def _adopt(self, rows: Rows) -> None:
-        """Take over rows that have been in a ledger; slots follow (`seat`), then `link`."""
+        """Take over rows that have been in a ledger; their regions get slots by `seat`."""
         self._rows, self._size, self.kept = rows.copy(), rows.size, rows.size
         self._taken = np.zeros(rows.size, np.int64)
-        for pairs, other, column in (
-            (self._by_source, "source", "by_source"),
-            (self._by_signal, "signal", "by_signal"),
-        ):
-            keys = _pair(rows["region"], rows[other])
-            values, first = np.unique(keys, return_index=True)
-            pairs.update(zip(values.tolist(), rows[column][first].tolist(), strict=True))
+        keys = _pair(rows["region"], rows["source"])
+        values, first = np.unique(keys, return_index=True)
+        numbers = rows["by_source"][first]
+        self._by_source.update(zip(values.tolist(), numbers.tolist(), strict=True))
 
     def __len__(self) -> int:
         return self._size
@@ -131,9 +122,14 @@ class Ledger:
         return self._taken[: self._size]
 
     @property
-    def pairs(self) -> tuple[int, int]:
-        """Pairs of (region, source) and of (region, signal) so far."""
-        return len(self._by_source), len(self._by_signal)
+    def pairs(self) -> int:
+        """Pairs of a region and a reporter so far."""
+        return len(self._by_source)
+
+    @property
+    def pair_slots(self) -> npt.NDArray[np.int32]:
+        """Slot of each pair; a view."""
+        return self._pair_slot[: self.pairs]
 
     @property
     def regions(self) -> npt.NDArray[np.int32]:
@@ -143,6 +139,10 @@ class Ledger:
     def slot(self, region: int) -> int:
         """Slot of a region, NOTHING if it has none."""
         return int(self.slot_of[region]) if 0 <= region < self.slot_of.size else NOTHING
+
+    def rows_of(self, region: int) -> Whole:
+        """Numbers of a region's rows, in order."""
+        return np.flatnonzero(self.rows["region"] == region)
 
     def slots_of(self, regions: npt.NDArray[Any]) -> npt.NDArray[np.int32]:
         """Slots of regions that have one, in ascending order of the slot; each once."""
@@ -171,21 +171,18 @@ class Ledger:
         if not rows.size:
             return
         rows["by_source"] = _numbered(self._by_source, rows["region"], rows["source"])
-        rows["by_signal"] = _numbered(self._by_signal, rows["region"], rows["signal"])
         start, self._size = self._size, self._size + rows.size
         self._rows = grown(self._rows, self._size, 0)
         self._taken = grown(self._taken, self._size, 0)
         self._rows[start : self._size] = rows
-        self.link(start)
+        self.place_pairs(start)
         self.capped(self._rows["rolled_back"], self._taken, start, self._size, cap)
 
-    def link(self, start: int) -> None:
-        """Link rows from `start` on, and pairs that are new with them, to their region."""
-        self.links.append(self.slot_of[self.rows["region"][start:]], self.slots, start)
-        numbers, at = np.unique(self.rows["by_source"][start:], return_index=True)
-        new = at[numbers >= self._linked] + start
-        self.pair_links.append(self.slot_of[self.rows["region"][new]], self.slots, self._linked)
-        self._linked += new.size
+    def place_pairs(self, start: int) -> None:
+        """Note the slots of the pairs of rows from `start` on."""
+        rows = self.rows[start:]
+        self._pair_slot = grown(self._pair_slot, self.pairs, 0)
+        self._pair_slot[rows["by_source"]] = self.slot_of[rows["region"]]
 
     def capped(
         self, gone: npt.NDArray[Any], taken: Whole, first: int, last: int, cap: float

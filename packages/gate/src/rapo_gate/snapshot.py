@@ -20,11 +20,11 @@ import numpy as np
 import numpy.typing as npt
 
 from rapo_core.checks import UserError
-from rapo_gate.cells import Cells
+from rapo_gate.cells import Records
 from rapo_gate.config import GateConfig
 from rapo_gate.events import Event
 from rapo_gate.exposure import Exposure
-from rapo_gate.fold import ROW, Change, Fold, Rows, Vouch
+from rapo_gate.fold import ROW, Change, Confirmation, Fold, Rows
 from rapo_gate.ledger import Ledger, Lookup
 from rapo_gate.registry import Numbering, Registry
 from rapo_gate.state import Report, State
@@ -34,19 +34,25 @@ from rapo_gate.traffic import Traffic
 FORMAT = 4
 """Raised when an older snapshot can no longer be read; the log then is folded afresh."""
 
-_FOLD_ARRAYS = ("G", "H", "psi", "topic", "free", "live")
+_FOLD_ARRAYS = ("G", "H", "psi", "topic")
 
 
 def dump(state: State) -> bytes:
     """Everything of a state but the rows of its ledger."""
     values, arrays = state.traffic.dump(len(state.regions))
     arrays = {f"traffic {name}": array for name, array in arrays.items()}
-    fold = state.fold
+    fold, regions, slots = state.fold, len(state.regions), state.ledger.slots
     for name in _FOLD_ARRAYS:
-        arrays[f"fold {name}"] = getattr(fold, name)
-    arrays |= {f"fold {name}": array for name, array in fold.f._asdict().items()}
-    arrays["fold regions"] = fold.ledger.regions
-    exposed, more = fold.exposure.dump()
+        arrays[f"fold {name}"] = getattr(fold, name)[:regions]
+    cells, pairs, names, ticks = fold.f
+    said = ticks[:slots] > 0
+    arrays |= {
+        "fold cells": cells[:slots], "fold pairs": pairs[: fold.ledger.pairs],
+        "fold free": fold.free[:slots], "fold live": fold.live,
+        "fold regions": fold.ledger.regions, "fold agreed": np.packbits(said),
+        "fold names": names[:slots][said], "fold ticks": ticks[:slots][said],
+    }  # fmt: skip
+    exposed, more = fold.exposure.dump(regions)
     arrays |= {f"exposure {name}": array for name, array in more.items()}
     head = {
         "format": FORMAT,
@@ -66,7 +72,7 @@ def dump(state: State) -> bytes:
             "start": fold.start,
             "tick": fold.tick,
             "changes": [(change.tick, change.config.to_dict()) for change in fold.changes],
-            "vouches": fold.vouches,
+            "confirmations": fold.confirmations,
             "topics": fold.topics,
             "exposure": exposed,
         },
@@ -132,11 +138,15 @@ def _fold(values: dict[str, Any], arrays: dict[str, npt.NDArray[Any]], rows: Row
     fold = Fold(values["start"], changes[0].config)
     fold.tick, fold.changes, fold.topics = values["tick"], changes, values["topics"]
     own = _part(arrays, "fold ")
-    for name in _FOLD_ARRAYS:
+    for name in (*_FOLD_ARRAYS, "free", "live"):
         setattr(fold, name, own[name])
-    fold.f = Cells(*(own[name] for name in Cells._fields))
+    fold.f = Records.empty(own["cells"].size, own["pairs"].size)
+    fold.f.cells[:], fold.f.pairs[:] = own["cells"], own["pairs"]
+    bits = np.unpackbits(own["agreed"], count=fold.f.ticks.size)
+    said = bits.astype(np.bool_).reshape(fold.f.ticks.shape)
+    fold.f.names[said], fold.f.ticks[said] = own["names"], own["ticks"]
     fold.exposure = Exposure.load(values["exposure"], _part(arrays, "exposure "))
-    fold.restore(Ledger(rows), own["regions"], [Vouch(*v) for v in values["vouches"]])
+    fold.restore(Ledger(rows), own["regions"], [Confirmation(*c) for c in values["confirmations"]])
     return fold
 
 

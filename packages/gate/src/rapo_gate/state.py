@@ -12,7 +12,7 @@ import numpy.typing as npt
 from rapo_core.checks import UserError
 from rapo_gate.config import GateConfig
 from rapo_gate.events import LOG_FORMAT, Event, Region, decision_key, unpack_decision
-from rapo_gate.fold import Fold, Vouch
+from rapo_gate.fold import Confirmation, Fold
 from rapo_gate.ledger import UNIT, Ledger, Lookup, Report, attributed, booked, shown_shares
 from rapo_gate.registry import UNKNOWN, Numbering, Registry
 from rapo_gate.traffic import Traffic, served_units
@@ -114,6 +114,7 @@ class State:
                 self.fold.expose(seen[tick], tick)
             if tick in self.pending:
                 self._resolve(self.pending.pop(tick), tick, event.position, log)
+            self.fold.run(tick)
         self.fold.run(until)
         for region in [r for r, o in self.overrides.items() if self.expired(o)]:
             del self.overrides[region]
@@ -127,19 +128,19 @@ class State:
     # --- what people do
 
     def _confirm(self, event: Event, data: dict[str, Any], log: Lookup) -> None:
-        vouches = self.vouches(data, event.position, log)
+        confirmations = self.confirmations(data, event.position, log)
         for report in [self.review.pop(p) for p in data.get("reports", []) if p in self.review]:
             self._know(report.regions or [])
             report.waits_for = "admitted"
             self.pending.setdefault(self.tick + 1, []).append(report)
-        if vouches:
-            self.fold.vouch(vouches)
+        if confirmations:
+            self.fold.confirm(confirmations)
             self.revision = event.position
 
-    def vouches(self, data: dict[str, Any], before: int, log: Lookup) -> list[Vouch]:
-        """Whose regions a confirmation is for: those it names, and those of reports that count.
+    def confirmations(self, data: dict[str, Any], before: int, log: Lookup) -> list[Confirmation]:
+        """Which regions are confirmed: those that are named, and those of reports that count.
 
-        A report that still waits for a reviewer is admitted, which vouches for nothing yet.
+        A report that still waits for a reviewer is admitted, which confirms nothing yet.
 
         Args:
             data: of the confirmation.
@@ -155,7 +156,7 @@ class State:
         for report in [r for r in self.due() if r.position in wanted and not r.rolled_back]:
             names, _ = attributed([report], log, before)[0]
             named |= {(self.regions.number(n), report.position) for n in names}
-        return [Vouch(self.tick, region, until, report) for region, report in sorted(named)]
+        return [Confirmation(self.tick, region, until, report) for region, report in sorted(named)]
 
     def _override(self, event: Event, data: dict[str, Any], log: Lookup) -> None:
         region = self.regions.number(data["region"])
@@ -183,7 +184,7 @@ class State:
         for report in (*self.due(), *self.review.values()):
             report.rolled_back |= report.position in gone
         self.review = {k: r for k, r in self.review.items() if not r.rolled_back}
-        self.fold.again(np.concatenate((regions, self.fold.drop(gone))))
+        self.fold.again(np.concatenate((regions, self.fold.withdraw(gone))))
         when = {"position": event.position, "at": event.at, "count": len(gone)}
         self.rollbacks.append({**data, **when})
         self.revision = event.position

@@ -87,7 +87,7 @@ def _by_hand(state: State) -> npt.NDArray[np.bool_]:
 
 def _unconfirmed(state: State) -> npt.NDArray[np.bool_]:
     count = len(state.regions)
-    return ~state.fold.conductance(state.config)[1][:count] & (state.fold.G[:count] > 0)
+    return ~state.fold.conductance()[1][:count] & (state.fold.G[:count] > 0)
 
 
 def _waits_for(why: str) -> Callable[[Values], bool]:
