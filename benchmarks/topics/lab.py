@@ -15,7 +15,7 @@ from typing import Any
 from benchmarks.effort import Effort
 from benchmarks.table import Row, missing
 from rapo.platforms.registration import PLATFORMS
-from rapo.show.lab.request import Place
+from rapo.show.lab.request import SourceId
 
 TITLE = "rapo lab: 40 episodes of 500/200/500 steps, P0 beside RAPO, measured in Chromium"
 CHROMIUM = Path("/usr/bin/chromium")
@@ -71,7 +71,7 @@ def measure(effort: Effort) -> list[Row]:
         )
         for nodes, most in SIZES:
             effort.progress(f"{nodes} nodes")
-            with _page(browser, Place(nodes=nodes)) as page:
+            with _page(browser, SourceId(nodes=nodes)) as page:
                 times = [page.evaluate(_MOVED) for _ in range(max(effort.rounds, 5) + 2)][2:]
             rows.append(
                 Row("slider to redrawn numbers", statistics.median(times), "ms",
@@ -79,11 +79,11 @@ def measure(effort: Effort) -> list[Row]:
                     note=f"median of {len(times)}, {min(times):.0f} to {max(times):.0f}")
             )  # fmt: skip
         effort.progress("scrubbing")
-        with _page(browser, Place(nodes=SCRUBBED)) as page:
+        with _page(browser, SourceId(nodes=SCRUBBED)) as page:
             rows.append(_scrubbing(browser, page))
         for kind in PLATFORMS:
             effort.progress(kind)
-            with _page(browser, Place(kind)) as page:
+            with _page(browser, SourceId(kind)) as page:
                 times = [page.evaluate(_MOVED) / 1000 for _ in range(MOVES)]
             rows.append(Row("slider to redrawn numbers", statistics.median(times), "s", case=kind,
                             note=f"median of {MOVES}; with progress and Stop"))  # fmt: skip
@@ -92,7 +92,7 @@ def measure(effort: Effort) -> list[Row]:
 
 
 def _scrubbing(browser: Any, page: Any) -> Row:
-    """Frames a second that the browser draws while the bar is dragged."""
+    """Frames a second that the browser episodes while the bar is dragged."""
     browser.start_tracing(page=page, categories=["-*", FRAME_EVENTS])
     seconds, work = page.evaluate(_SCRUBBED, MOVED_TIMES)
     events = json.loads(browser.stop_tracing())["traceEvents"]
@@ -106,14 +106,14 @@ def _scrubbing(browser: Any, page: Any) -> Row:
 
 
 @contextmanager
-def _page(browser: Any, place: Place) -> Iterator[Any]:
+def _page(browser: Any, place: SourceId) -> Iterator[Any]:
     """A page of the lab with a film on it."""
     import uvicorn
 
-    from rapo.show.lab.api import Desk
+    from rapo.show.lab.api import Api
     from rapo.show.lab.server import Lab
 
-    lab = Lab(Desk(place))
+    lab = Lab(Api(place))
     server = uvicorn.Server(uvicorn.Config(lab.app, port=0, log_level="error", lifespan="off"))
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()

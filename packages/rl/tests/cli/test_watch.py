@@ -17,7 +17,7 @@ from rapo.agents.saved_run import load_agent
 from rapo.agents.train import train
 from rapo.graphs.generate import generate
 from rapo.show.film import record
-from rapo.show.film.subject import Subject
+from rapo.show.film.subject import open_subject
 from rapo.suite.domains import DOMAINS
 
 PLATFORMS = [domain for domain in DOMAINS.values() if domain.name != "cascade"]
@@ -74,7 +74,7 @@ def test_it_films_every_platform(watch, monkeypatch, tmp_path, domain):
 
 
 def test_it_films_a_checkpoint_on_its_own_graph(trained):
-    env, policy = Subject(policy=str(trained)).find()
+    env, policy = open_subject("rapo/GraphDiffusion-v0", policy=str(trained))
     graph_hash = resolve(load_agent(trained)[1]).graph_hash
     assert env.graph.hash == graph_hash and env.engine.scope.kind == "full"
     recording = record(env, policy, horizons=SPANS, every=6)
@@ -99,10 +99,10 @@ def test_it_films_a_checkpoint_on_its_own_graph(trained):
         ("--size 401", "size must be an even number of pixels, got 401"),
         ("--size 100", "size must be a whole number >= 320"),
         ("--episode -1", "seed must be a whole number >= 0, got -1"),
-        ("--nodes 50 --action 3", "--action must be in 0..2, or aggressive"),
-        ("--nodes 50 --action bold", "got 'bold'"),
+        ("--nodes 50 --action 3", "action must be in 0..2, got 3"),
+        ("--nodes 50 --action bold", "no policy is called 'bold'; choose aggressive"),
         ("--action 1 --policy scripted", "not both"),
-        ("--policy nobody", "got 'nobody'"),
+        ("--policy nobody", "no policy is called 'nobody'; choose aggressive"),
         ("--policy none.pt", "none.pt is a checkpoint of rapo 0.2"),
         ("--policy RUN --nodes 77", "was trained on"),
         ("--policy RUN --graph RUN/other.npz", "was trained on graph"),

@@ -9,7 +9,7 @@ import typer
 
 from rapo.cli.options import Force, PlatformSeed
 from rapo.platforms.registration import PLATFORMS
-from rapo.show.lab.request import CONSTANTS, EPISODES, FILE, GENERATED, Draws, Place, Side
+from rapo.show.lab.request import CONSTANTS, EPISODES, FILE, GENERATED, Episodes, SourceId, Variant
 from rapo_core.checks import UserError
 from rapo_core.files import refuse_to_overwrite
 from rapo_core.params import FieldParams
@@ -56,42 +56,50 @@ def lab(
     """A page on this machine that answers while constants are moved."""
     if platform_seed is not None and env is None:
         raise UserError(f"--platform-seed {platform_seed} is for platforms: give --env")
-    place = _place(nodes, platform_seed or 0 if env is not None else graph_seed, graph, env)
-    draws = {"episodes": episodes, "seed": seed, "stimulus": stimulus, "coupled": coupled}
-    side: dict[str, Any] = {"params": _constants(change or []), "scope": scope}
-    side |= {name: v for name, v in (("regions", regions), ("policy", policy)) if v is not None}
+    source_seed = graph_seed if env is None else platform_seed or 0
+    source_id = _source_id(nodes, source_seed, graph, env)
+    which = {"count": episodes, "seed": seed, "stimulus": stimulus, "coupled": coupled}
+    variant: dict[str, Any] = {"params": _constants(change or []), "scope": scope}
+    variant |= {name: v for name, v in (("regions", regions), ("policy", policy)) if v is not None}
     if print_metrics:
-        _print_metrics(place, side, draws, out, force=force)
+        _print_metrics(source_id, variant, which, out, force=force)
         return
     if out is not None:
         raise UserError(f"--out {out} is for --print")
-    Side.of(side, FieldParams())  # a wrong value is refused here, not first on the page
+    Variant.parse(variant, FieldParams())  # a wrong value is refused here, not first on the page
     try:
         from rapo.show.lab.serve import serve
     except ModuleNotFoundError as error:
         if error.name is not None and error.name.startswith("rapo"):
             raise
         raise UserError(f"rapo lab needs {error.name}; pip install 'rapo-rl[lab]'") from None
-    serve(place, {"a": side, "draws": draws}, port, open_browser=browser)
+    serve(source_id, {"a": variant, "episodes": which}, port, open_browser=browser)
 
 
 def _print_metrics(
-    place: Place, side: dict[str, Any], draws: dict[str, Any], out: Path | None, *, force: bool
+    source_id: SourceId,
+    variant: dict[str, Any],
+    which: dict[str, Any],
+    out: Path | None,
+    *,
+    force: bool,
 ) -> None:
     import pandas as pd
     from rich.console import Console
 
     from rapo.html.terminal import print_frame
     from rapo.rsd.result import files_in
-    from rapo.show.lab.numbers import answer
+    from rapo.show.lab.metrics import measure
     from rapo.show.lab.sources import find_source
 
     if out is not None:
         refuse_to_overwrite(*files_in(out), force=force)
-    source = find_source(place)
-    first = source.side
-    whole = Side.of({"regions": first.regions, "policy": first.policy, **side}, first.params)
-    measured = answer(source, whole, Draws.of(draws, source.stimuli), lambda: None)
+    source = find_source(source_id)
+    first = source.variant
+    request = {"regions": first.regions, "policy": first.policy, **variant}
+    metrics = measure(
+        source, Variant.parse(request, first.params), Episodes.parse(which, source.stimuli)
+    )
     table = pd.DataFrame(
         [
             (
@@ -100,28 +108,30 @@ def _print_metrics(
                 f"{row['low']:.6g} to {row['high']:.6g}",
                 "ratio of means" if row["pooled"] else "",
             )
-            for row in measured.rows
+            for row in metrics.rows
         ],
         columns=["", "mean", "95% interval", " "],
     )
     console = Console()
-    print_frame(console, table, f"{source.title}; {draws['episodes']} episodes")
-    console.print(measured.point, highlight=False)
+    print_frame(console, table, f"{source.title}; {which['count']} episodes")
+    console.print(metrics.point, highlight=False)
     if out is not None:
-        measured.result.save(out, force=force)
+        metrics.result.save(out, force=force)
         typer.echo(f"wrote {out}")
 
 
-def _place(nodes: int | None, seed: int, graph: Path | None, env: str | None) -> Place:
+def _source_id(nodes: int | None, seed: int, graph: Path | None, env: str | None) -> SourceId:
     options = {"--nodes": nodes, "--graph": graph, "--env": env}
     used = [f"{name} {value}" for name, value in options.items() if value is not None]
     if len(used) > 1:
         raise UserError(f"choose one of --nodes, --graph and --env, got {' and '.join(used)}")
     if graph is not None:
-        return Place.of({"kind": FILE, "path": str(graph)})
+        return SourceId.parse({"kind": FILE, "path": str(graph)})
     if env is not None:
-        return Place.of({"kind": env, "seed": seed})
-    return Place.of({"kind": GENERATED, "nodes": 250 if nodes is None else nodes, "seed": seed})
+        return SourceId.parse({"kind": env, "seed": seed})
+    return SourceId.parse(
+        {"kind": GENERATED, "nodes": 250 if nodes is None else nodes, "seed": seed}
+    )
 
 
 def _constants(changes: list[str]) -> dict[str, float]:

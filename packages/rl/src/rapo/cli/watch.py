@@ -74,20 +74,21 @@ def watch(
     from rapo.rsd.metrics import auc_ratio
     from rapo.show.film.encode import MOST_FPS, checked_path, durations, film
     from rapo.show.film.scene import WIDTH, checked_size
-    from rapo.show.film.subject import Subject
+    from rapo.show.film.subject import open_subject
     from rapo.show.record import HEADINGS, GraphView, frame_steps, record
-    from rapo_core.checks import whole_number
+    from rapo_core.checks import UserError, whole_number
 
     checked_path(out, force=force)
     whole_number("fps", fps, 1, MOST_FPS)
     checked_size(WIDTH if size is None else size)
     spans = None if horizons is None else parse_horizons(horizons)
-    subject = Subject(
-        env=env, nodes=nodes, graph_seed=graph_seed, graph=graph, action=action, policy=policy,
-        platform_seed=platform_seed,
-    )  # fmt: skip
+    if action is not None and policy is not None:
+        raise UserError(f"give --action {action} or --policy {policy}, not both")
     with stoppable("nothing was written"), Progress(transient=True) as progress:
-        source, actor = subject.find()
+        source, actor = open_subject(
+            env, nodes=nodes, graph_seed=graph_seed, graph=graph, platform_seed=platform_seed,
+            policy=policy if action is None else action,
+        )  # fmt: skip
         left, right = (
             record(
                 source, actor, deformed=bool(deformed), seed=episode, stimulus=stimulus,

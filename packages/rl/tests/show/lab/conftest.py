@@ -10,9 +10,9 @@ import uvicorn
 from lab_page import opened
 from waiting import until
 
-from rapo.show.lab.api import Desk
-from rapo.show.lab.numbers import answer
-from rapo.show.lab.request import Draws, Place, Side
+from rapo.show.lab.api import Api
+from rapo.show.lab.metrics import measure
+from rapo.show.lab.request import Episodes, SourceId, Variant
 from rapo.show.lab.server import Lab
 from rapo.show.lab.sources import find_source
 
@@ -22,7 +22,7 @@ EPISODES = 4
 
 @pytest.fixture(scope="session")
 def place():
-    return Place(nodes=NODES, seed=1)
+    return SourceId(nodes=NODES, seed=1)
 
 
 @pytest.fixture(scope="session")
@@ -35,16 +35,16 @@ def rows():
     """Mean, low and high of every metric that a choice comes to, by side and name."""
 
     def found(choice):
-        source = find_source(Place.of(choice["place"]))
-        a = Side.of(choice["a"], source.side.params)
-        b = a.nominal if choice["b"] is None else Side.of(choice["b"], source.side.params)
-        draws = Draws.of(choice["draws"], source.stimuli)
+        source = find_source(SourceId.parse(choice["source"]))
+        a = Variant.parse(choice["a"], source.variant.params)
+        b = a.nominal if choice["b"] is None else Variant.parse(choice["b"], source.variant.params)
+        episodes = Episodes.parse(choice["episodes"], source.stimuli)
         return {
             (name, row["name"]): tuple(
                 None if math.isnan(row[key]) else row[key] for key in ("mean", "low", "high")
             )
             for name, side in zip("ab", (a, b), strict=True)
-            for row in answer(source, side, draws, lambda: None).rows
+            for row in measure(source, side, episodes).rows
         }
 
     return found
@@ -80,7 +80,7 @@ def checkpoint(tmp_path_factory):
 @pytest.fixture(scope="session")
 def lab(place):
     """A lab that listens, and its address."""
-    made = Lab(Desk(place, {"draws": {"episodes": EPISODES}}), token="the-token")
+    made = Lab(Api(place, {"episodes": {"count": EPISODES}}), token="the-token")
     config = uvicorn.Config(made.app, port=0, log_level="error", lifespan="off")
     server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run, daemon=True)

@@ -13,10 +13,10 @@ from dataclasses import replace
 import pytest
 
 from rapo.rsd.result import RSDResult
-from rapo.show.lab.api import Desk
+from rapo.show.lab.api import Api
 from rapo.show.lab.code import as_command, as_python
-from rapo.show.lab.numbers import ROWS, answer, numbers_of
-from rapo.show.lab.request import Draws, Place
+from rapo.show.lab.metrics import ROWS, measure, summary_of
+from rapo.show.lab.request import Episodes, SourceId
 from rapo.show.lab.sources import find_source
 
 
@@ -34,7 +34,7 @@ def run_command(line, folder):
     code = f"import sys; sys.argv = ['rapo', *{words!r}]; from rapo.cli import main; main()"
     said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert said.returncode == 0, said.stderr
-    return numbers_of(RSDResult.load(folder))
+    return summary_of(RSDResult.load(folder))
 
 
 def same(found, wanted):
@@ -50,28 +50,36 @@ def same(found, wanted):
 
 
 def sides_of(source, **changes):
-    a = replace(source.side, **changes)
+    a = replace(source.variant, **changes)
     return a, a.nominal
 
 
 CASES = {
-    "constants": (Place(nodes=60, seed=1), {"regions": "node", "policy": "moderate"}, Draws(4, 2)),
-    "drawn tau, one stimulus": (Place(nodes=60, seed=1), {"scope": "topk:6"}, Draws(3, 0, 5, True)),
-    "a platform": (Place("rapo/Routing-v0", seed=3), {"policy": "action 0"}, Draws(2)),
+    "constants": (
+        SourceId(nodes=60, seed=1),
+        {"regions": "node", "policy": "moderate"},
+        Episodes(4, 2),
+    ),
+    "drawn tau, one stimulus": (
+        SourceId(nodes=60, seed=1),
+        {"scope": "topk:6"},
+        Episodes(3, 0, 5, True),
+    ),
+    "a platform": (SourceId("rapo/Routing-v0", seed=3), {"policy": "action 0"}, Episodes(2)),
 }
 
 
 @pytest.mark.parametrize("case", CASES)
 def test_python_and_command(case, tmp_path):
-    place, changes, draws = CASES[case]
-    source = find_source(place)
-    params = replace(source.side.params, tau=0.123456789, w_H=3.3)
+    source_id, changes, episodes = CASES[case]
+    source = find_source(source_id)
+    params = replace(source.variant.params, tau=0.123456789, w_H=3.3)
     sides = sides_of(source, params=params, **changes)
-    wanted = [numbers_of(answer(source, side, draws, lambda: None).result) for side in sides]
-    found = run_python(as_python(source, sides, draws))
+    wanted = [summary_of(measure(source, side, episodes).result) for side in sides]
+    found = run_python(as_python(source, sides, episodes))
     for name, numbers in zip("AB", wanted, strict=True):
         same(found[name], numbers)
-    lines = as_command(place, sides, draws, source.side).splitlines()
+    lines = as_command(source, sides, episodes).splitlines()
     assert len(lines) == 2 and [line.count("--scope off") for line in lines] == [0, 1]
     again = run_command(lines[0], tmp_path / "a")
     for name in ROWS:  # a file keeps the digits that NumPy writes
@@ -79,25 +87,25 @@ def test_python_and_command(case, tmp_path):
 
 
 def test_a_graph_of_ones_own_with_a_fit(edges, tmp_path):
-    place = Place("file", path=str(edges))
-    source = find_source(place)
-    draws = Draws(3)
-    desk = Desk(place)
-    asked = {"place": {"kind": "file", "path": str(edges)}, "a": source.side.to_dict(), "b": None,
-             "draws": {"episodes": 3}}  # fmt: skip
-    fitted = json.loads(desk.fit(asked)[0])
-    assert fitted["regions"] == source.side.regions and fitted["tau"] == source.side.params.tau
-    code = json.loads(desk.code(asked)[0])
-    wanted = numbers_of(answer(source, source.side, draws, lambda: None).result)
+    source_id = SourceId("file", path=str(edges))
+    source = find_source(source_id)
+    episodes = Episodes(3)
+    api = Api(source_id)
+    first = source.variant
+    body = {"source": {"kind": "file", "path": str(edges)}, "a": first.to_dict(), "b": None,
+            "episodes": {"count": 3}}  # fmt: skip
+    assert json.loads(api.fit(body)[0]) == {"regions": first.regions, "tau": first.params.tau}
+    code = json.loads(api.code(body)[0])
+    wanted = summary_of(measure(source, source.variant, episodes).result)
     same(run_python(code["python"])["A"], wanted)
 
 
-def test_a_checkpoint(source, place, checkpoint):
+def test_a_checkpoint(source, checkpoint):
     sides = sides_of(source, policy=str(checkpoint))
-    draws = Draws(2)
-    wanted = numbers_of(answer(source, sides[0], draws, lambda: None).result)
-    same(run_python(as_python(source, sides[:1], draws))["A"], wanted)
-    assert str(checkpoint) in as_command(place, sides[:1], draws, source.side)
+    episodes = Episodes(2)
+    wanted = summary_of(measure(source, sides[0], episodes).result)
+    same(run_python(as_python(source, sides[:1], episodes))["A"], wanted)
+    assert str(checkpoint) in as_command(source, sides[:1], episodes)
 
 
 def test_a_model_of_stable_baselines(source, tmp_path):
@@ -108,6 +116,6 @@ def test_a_model_of_stable_baselines(source, tmp_path):
     model = sb3.PPO("MlpPolicy", env, n_steps=32, batch_size=32, device="cpu", seed=0)
     model.save(tmp_path / "model.zip")
     sides = sides_of(source, policy=str(tmp_path / "model.zip"))
-    draws = Draws(2)
-    wanted = numbers_of(answer(source, sides[0], draws, lambda: None).result)
-    same(run_python(as_python(source, sides[:1], draws))["A"], wanted)
+    episodes = Episodes(2)
+    wanted = summary_of(measure(source, sides[0], episodes).result)
+    same(run_python(as_python(source, sides[:1], episodes))["A"], wanted)

@@ -10,28 +10,33 @@ import pytest
 from rapo.rsd.frame import against
 from rapo.rsd.runner import evaluate
 from rapo.show.lab.constant import run_constant
-from rapo.show.lab.numbers import CURVES, answer
-from rapo.show.lab.request import Draws
+from rapo.show.lab.metrics import CURVES, measure
+from rapo.show.lab.request import Episodes
+
+
+def ignore(done, total):
+    """Progress that nobody looks at."""
+
 
 LEFT_OUT = {"R_c", "ASD"}  # what active sets and laws tell
 
 
 @pytest.mark.parametrize(
-    ("scope", "action", "draws"),
+    ("scope", "action", "episodes"),
     [
-        ("full", 0, Draws(3)),
-        ("off", 1, Draws(3, seed=7)),
-        ("topk:5", 2, Draws(3, stimulus=2)),
-        ("local:0.5", 0, Draws(3, coupled=True)),
+        ("full", 0, Episodes(3)),
+        ("off", 1, Episodes(3, seed=7)),
+        ("topk:5", 2, Episodes(3, stimulus=2)),
+        ("local:0.5", 0, Episodes(3, coupled=True)),
     ],
 )
-def test_it_equals_evaluate(source, scope, action, draws):
-    side = source.side
+def test_it_equals_evaluate(source, scope, action, episodes):
+    side = source.variant
     env = source.make(type(side)(side.params, side.regions, scope))
-    quick = run_constant(env, action, draws, lambda: None)
-    twin = run_constant(source.make(side.nominal), action, draws, lambda: None)
+    quick = run_constant(env, action, episodes, ignore)
+    twin = run_constant(source.make(side.nominal), action, episodes, ignore)
     quick = against(quick, twin)
-    slow = evaluate(env, lambda x: action, against_P0=True, selectivity=True, **draws.options)
+    slow = evaluate(env, lambda x: action, against_P0=True, selectivity=True, **episodes.options)
     for name in slow.frame:
         if name not in LEFT_OUT:
             np.testing.assert_array_equal(quick.frame[name], slow.frame[name], name)
@@ -41,7 +46,7 @@ def test_it_equals_evaluate(source, scope, action, draws):
 
 
 def test_a_run_refuses_what_it_would_not_do_right(source):
-    env = source.make(source.side)
+    env = source.make(source.variant)
     env.reset(seed=0)
     with pytest.raises(ValueError, match="schedule='external'"):
         env.run(0, 5)
@@ -52,30 +57,32 @@ def test_a_run_refuses_what_it_would_not_do_right(source):
 
 def test_constants_do_not_move_the_twin_under_p0(source):
     """It is kept from one constant to the next, so it must not depend on them."""
-    other = replace(source.side, params=replace(source.side.params, psi_min=0.4))
-    draws = Draws(3, seed=11)
-    one, two = (answer(source, side, draws, lambda: None).result for side in (source.side, other))
+    other = replace(source.variant, params=replace(source.variant.params, psi_min=0.4))
+    episodes = Episodes(3, seed=11)
+    one, two = (measure(source, side, episodes).result for side in (source.variant, other))
     assert (one.frame["OddsRatio"] != two.frame["OddsRatio"]).any()
     np.testing.assert_array_equal(one.frame["P0Return"], two.frame["P0Return"])
-    own = evaluate(source.make(other), lambda x: 0, against_P0=True, **draws.options)
+    own = evaluate(source.make(other), lambda x: 0, against_P0=True, **episodes.options)
     np.testing.assert_array_equal(two.frame["SM_vs_P0"], own.frame["SM_vs_P0"])
 
 
 @pytest.mark.parametrize("moved", [{"w_H": 0.5, "w_G": 0.2, "psi_min": 0.4}, {"tau": 0.9}])
 def test_the_numbers_under_p0_are_those_of_its_own_constants(source, moved):
     """Runs under P0 are shared by settings, so moving a constant must not bring a stale one."""
-    draws = Draws(3, seed=17)
-    for params in (source.side.params, replace(source.side.params, **moved)):
-        side = replace(source.side, params=params).nominal
-        mine = answer(source, side, draws, lambda: None).result.frame
+    episodes = Episodes(3, seed=17)
+    for params in (source.variant.params, replace(source.variant.params, **moved)):
+        side = replace(source.variant, params=params).nominal
+        mine = measure(source, side, episodes).result.frame
         env = source.make(side)
-        own = evaluate(env, lambda x: 0, against_P0=True, selectivity=True, **draws.options).frame
+        own = evaluate(
+            env, lambda x: 0, against_P0=True, selectivity=True, **episodes.options
+        ).frame
         for name in set(own) - LEFT_OUT:
             np.testing.assert_array_equal(mine[name], own[name], name)
 
 
 def test_curves_are_means_over_the_episodes_and_the_shown_one(source):
-    found = answer(source, source.side, Draws(4, seed=3), lambda: None)
+    found = measure(source, source.variant, Episodes(4, seed=3))
     curves = found.curves(2)
     assert set(curves) == {f"{name}.{kind}" for name in CURVES for kind in ("mean", "shown")}
     for name in CURVES:

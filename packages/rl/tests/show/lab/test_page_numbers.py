@@ -9,8 +9,8 @@ import sys
 import numpy as np
 from lab_page import choice, moved, numbers, typed
 
-from rapo.show.lab.numbers import ROWS, answer
-from rapo.show.lab.request import Draws, Place
+from rapo.show.lab.metrics import ROWS, measure
+from rapo.show.lab.request import Episodes, SourceId
 from rapo.show.lab.sources import find_source
 
 
@@ -57,8 +57,8 @@ def test_what_is_written_and_drawn_is_what_was_found(page, source):
                 digits = len(text.partition(".")[2])
                 assert digits >= 1 and abs(float(text) - float(value)) <= 0.51 * 10**-digits
     page.evaluate("() => window.lab.player.go(930)")
-    for name, side in (("a", source.side), ("b", source.side.nominal)):
-        found = answer(source, side, Draws(4), lambda: None)
+    for name, side in (("a", source.variant), ("b", source.variant.nominal)):
+        found = measure(source, side, Episodes(4))
         reach, inside = (found.result.traces[n][0, 930] for n in ("reach", "sensitive_mass"))
         assert page.inner_text(f"#count-{name}") == f"reach {reach:.0f}, sensitive {inside:.0f}"
         for curve, series in found.curves(0).items():
@@ -131,21 +131,21 @@ def test_another_graph_and_a_film_of_another_episode(page, rows):
             let sum = 0; for (const b of bits.data) for (let x = b; x; x &= x - 1) sum += 1;
             return sum; }"""
     )
-    source = find_source(Place(nodes=70, seed=3))
-    result = answer(source, source.side, Draws(4, shown=2), lambda: None).result
+    source = find_source(SourceId(nodes=70, seed=3))
+    result = measure(source, source.variant, Episodes(4, shown=2)).result
     assert reach == result.traces["reach"][2].sum()
 
 
 def test_a_graph_is_uploaded(page, edges, rows):
-    page.select_option("#place", "file")
+    page.select_option("#source", "file")
     moved(page, lambda: page.set_input_files("#upload", edges))
     assert "40 nodes" in page.inner_text("#title")
-    assert choice(page)["place"]["path"].endswith("net.csv")
+    assert choice(page)["source"]["path"].endswith("net.csv")
     assert numbers(page) == rows(choice(page))
 
 
 def test_a_platform(page, rows):
-    moved(page, lambda: page.select_option("#place", "rapo/Routing-v0"))
+    moved(page, lambda: page.select_option("#source", "rapo/Routing-v0"))
     assert page.is_hidden("#regions") and page.is_disabled("#fit")
     assert numbers(page) == rows(choice(page))
     page.wait_for_function("() => window.lab.pictures[0].film !== null")
@@ -155,7 +155,7 @@ def test_a_platform(page, rows):
 
 
 def test_long_work_is_stopped_and_what_is_shown_stays(page, rows):
-    moved(page, lambda: page.select_option("#place", "rapo/Routing-v0"))
+    moved(page, lambda: page.select_option("#source", "rapo/Routing-v0"))
     page.wait_for_function("() => window.lab.pictures[0].film !== null")
     before = choice(page)
     typed(page, "episodes", 200)
@@ -169,9 +169,9 @@ def test_long_work_is_stopped_and_what_is_shown_stays(page, rows):
     assert numbers(page) == rows(choice(page)) and page.inner_text("#of") == "3"
 
 
-def test_numbers_of_one_place_are_not_shown_beside_another(page):
+def test_metrics_of_one_source_are_not_shown_beside_another(page):
     moved(page, lambda: typed(page, "episodes", 200))
-    page.select_option("#place", "rapo/Routing-v0")
+    page.select_option("#source", "rapo/Routing-v0")
     page.wait_for_selector("#stop:visible")
     page.wait_for_function("() => document.querySelector('#title').textContent.includes('Routing')")
     page.click("#stop")
@@ -180,7 +180,7 @@ def test_numbers_of_one_place_are_not_shown_beside_another(page):
     assert page.evaluate("() => window.lab.curves.every((c) => c.data === null)")
     page.click("#command")
     page.wait_for_selector("#problem:not([hidden])")
-    assert "no numbers" in page.inner_text("#problem")
+    assert "no metrics" in page.inner_text("#problem")
 
 
 def test_what_is_copied_finds_the_same_numbers(page, tmp_path):

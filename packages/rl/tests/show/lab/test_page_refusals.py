@@ -43,7 +43,7 @@ def test_a_value_out_of_range_stays_and_says_why(page, name, value, part):
 
 def test_files_that_cannot_be_loaded_change_nothing(page, tmp_path):
     before = numbers(page)
-    page.select_option("#place", "file")
+    page.select_option("#source", "file")
     assert page.is_visible("#path") and page.is_hidden("#nodes")
     typed(page, "path", str(tmp_path / "gone.csv"))
     page.wait_for_selector("#path-why:not([hidden])")
@@ -53,7 +53,7 @@ def test_files_that_cannot_be_loaded_change_nothing(page, tmp_path):
     page.set_input_files("#upload", bad)
     page.wait_for_function("() => document.querySelector('#path-why').textContent.includes('bad')")
     assert numbers(page) == before
-    assert choice(page)["place"]["kind"] == "generated"
+    assert choice(page)["source"]["kind"] == "generated"
 
 
 def test_a_checkpoint_of_this_graph_and_of_another(page, checkpoint, rows):
@@ -62,7 +62,7 @@ def test_a_checkpoint_of_this_graph_and_of_another(page, checkpoint, rows):
     assert numbers(page) == rows(choice(page))
     before = numbers(page)
     moved(page, lambda: typed(page, "graph_seed", 2))
-    assert choice(page)["place"]["seed"] == 2
+    assert choice(page)["source"]["seed"] == 2
     page.select_option("#policy", "file")  # the path is still there, and tried
     page.wait_for_selector("#policy-why:not([hidden])")
     assert "was trained on graph" in page.inner_text("#policy-why")

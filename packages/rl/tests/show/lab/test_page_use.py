@@ -15,8 +15,8 @@ from lab_page import moved, opened, saved
 from PIL import Image
 
 from rapo.show.lab.film import gif_of
-from rapo.show.lab.numbers import answer
-from rapo.show.lab.request import Draws
+from rapo.show.lab.metrics import measure
+from rapo.show.lab.request import Episodes
 
 
 def test_the_film_is_played_scrubbed_and_probed_with_the_keyboard(page):
@@ -79,7 +79,7 @@ def test_all_of_it_is_reached_with_tab(page):
             continue
         seen.add(name)
         assert outline.startswith("solid") and outline != "solid0px", (name, outline)
-    words = "tour python command png csv gif place nodes tau fit regions scope policy stimulus"
+    words = "tour python command png csv gif source nodes tau fit regions scope policy stimulus"
     wanted = {*words.split(), "coupled", "play", "step", "net-a"}
     assert wanted <= seen, wanted - seen
 
@@ -126,7 +126,7 @@ def test_the_png_is_what_is_shown(page, tmp_path):
 
 def test_a_png_that_is_asked_for_at_once_waits_for_its_film(page, tmp_path):
     page.evaluate("() => window.lab.player.go(930)")
-    moved(page, lambda: page.select_option("#place", "rapo/Twin-v0"))
+    moved(page, lambda: page.select_option("#source", "rapo/Twin-v0"))
     assert page.evaluate("() => window.lab.pictures[0].film === null")
     picture = pixels(saved(page, "#png", tmp_path))
     orange = (np.abs(picture.astype(int) - (0xE6, 0x9F, 0x00)) < 12).all(axis=2)
@@ -134,10 +134,10 @@ def test_a_png_that_is_asked_for_at_once_waits_for_its_film(page, tmp_path):
 
 
 def test_the_csv_has_every_episode_of_both_sides(page, tmp_path, source):
-    wanted = [answer(source, side, Draws(4), lambda: None).result.frame
-              for side in (source.side, source.side.nominal)]  # fmt: skip
+    wanted = [measure(source, side, Episodes(4)).result.frame
+              for side in (source.variant, source.variant.nominal)]  # fmt: skip
     found = pd.read_csv(io.BytesIO(saved(page, "#csv", tmp_path)), dtype=str)
-    assert found.pop("side").tolist() == ["A"] * 4 + ["B"] * 4
+    assert found.pop("variant").tolist() == ["A"] * 4 + ["B"] * 4
     exact = found.map(float)  # as Python reads them, to the last digit
     whole = pd.concat(wanted, ignore_index=True)
     pd.testing.assert_frame_equal(exact, whole, check_exact=True, check_dtype=False)
@@ -147,8 +147,8 @@ def test_the_gif_is_the_film_of_both_sides(page, tmp_path, source):
     data = saved(page, "#gif", tmp_path)
     with Image.open(io.BytesIO(data)) as film:
         assert film.n_frames == 120 and film.size[0] == 840
-    sides = (source.side, source.side.nominal)
-    assert data == gif_of(source, sides, Draws(4), lambda: None, lambda share: None)
+    sides = (source.variant, source.variant.nominal)
+    assert data == gif_of(source, sides, Episodes(4), lambda done, total: None)
 
 
 @pytest.mark.parametrize("width", [1280, 390])

@@ -18,8 +18,8 @@ from starlette.testclient import TestClient
 
 from rapo import cli
 from rapo.show.lab import server
-from rapo.show.lab.api import Desk
-from rapo.show.lab.latest_job import SupersededError, Work
+from rapo.show.lab.api import Api
+from rapo.show.lab.latest_job import LatestJob, SupersededError
 from rapo.show.lab.server import Lab
 
 BASE = "http://127.0.0.1:8899"
@@ -27,7 +27,7 @@ BASE = "http://127.0.0.1:8899"
 
 @pytest.fixture
 def client(place):
-    lab = Lab(Desk(place), token="right")
+    lab = Lab(Api(place), token="right")
     with TestClient(lab.app, base_url=BASE) as made:
         made.lab = lab
         yield made
@@ -82,19 +82,19 @@ def test_files_of_the_page_alone_are_served(inside):
 def test_what_is_wrong_is_told_in_one_line(inside, place):
     where = {"kind": place.kind, "nodes": place.nodes, "seed": place.seed}
     for body, control in (
-        ({}, "place"),
-        ([], "place"),
-        ({"place": {"kind": "file", "path": "nowhere.csv"}}, "path"),
-        ({"place": where}, "a"),
-        ({"place": where, "a": {}, "draws": {"episodes": 0}}, "episodes"),
-        ({"place": where, "a": {"regions": "odd", "params": {}}, "draws": {}}, "regions"),
+        ({}, "source"),
+        ([], "source"),
+        ({"source": {"kind": "file", "path": "nowhere.csv"}}, "path"),
+        ({"source": where}, "a"),
+        ({"source": where, "a": {}, "episodes": {"count": 0}}, "episodes"),
+        ({"source": where, "a": {"regions": "odd", "params": {}}, "episodes": {}}, "regions"),
     ):
-        reply = inside.post("/api/numbers", json=body)
+        reply = inside.post("/api/metrics", json=body)
         assert reply.status_code == 422, body
         told = reply.json()
         assert told["control"] == control and "\n" not in told["error"]
-    assert inside.post("/api/numbers", content=b"{").status_code == 400
-    assert inside.post("/api/numbers", content=b" " * (server.MOST_WORDS + 1)).status_code == 413
+    assert inside.post("/api/metrics", content=b"{").status_code == 400
+    assert inside.post("/api/metrics", content=b" " * (server.MOST_REQUEST + 1)).status_code == 413
 
 
 def test_uploads_are_bounded_and_go_with_the_lab(inside, monkeypatch, edges):
@@ -115,13 +115,13 @@ def test_uploads_are_bounded_and_go_with_the_lab(inside, monkeypatch, edges):
 
 
 def test_a_newer_job_ends_the_older_ones_of_its_kind():
-    work = Work()
+    work = LatestJob()
     begun, go, ended = threading.Event(), threading.Event(), []
 
-    def first(check):
+    def first(report):
         begun.set()
         go.wait(30)
-        check()
+        report("A")(1, 2)
         return "first"
 
     def run(kind, job):
@@ -130,11 +130,11 @@ def test_a_newer_job_ends_the_older_ones_of_its_kind():
         except SupersededError:
             ended.append("superseded")
 
-    threads = [threading.Thread(target=run, args=("numbers", first))]
+    threads = [threading.Thread(target=run, args=("metrics", first))]
     threads[0].start()
     assert begun.wait(30)
-    for kind, words in (("numbers", "second"), ("numbers", "third"), ("film", "film")):
-        threads.append(threading.Thread(target=run, args=(kind, lambda check, w=words: w)))
+    for kind, words in (("metrics", "second"), ("metrics", "third"), ("film", "film")):
+        threads.append(threading.Thread(target=run, args=(kind, lambda report, w=words: w)))
         threads[-1].start()
         while work._newest.get(kind, 0) < {"second": 2, "third": 3, "film": 1}[words]:
             pass
@@ -144,42 +144,42 @@ def test_a_newer_job_ends_the_older_ones_of_its_kind():
     assert sorted(ended) == ["film", "superseded", "superseded", "third"]
     work.close()
     with pytest.raises(SupersededError):
-        work.run("numbers", lambda check: "late")
+        work.run("metrics", lambda report: "late")
 
 
 def test_a_job_is_stopped_and_tells_how_far_it_is():
-    work = Work()
+    work = LatestJob()
     told = []
 
-    def job(check):
-        work.tell("A", 0.25)
+    def job(report):
+        report("A")(1, 4)
         told.append(work.progress)
         work.stop()
-        check()
+        report("A")(2, 4)
         return "never"
 
     with pytest.raises(SupersededError):
-        work.run("numbers", job)
+        work.run("metrics", job)
     assert told == [("A", 0.25)] and work.progress is None
-    assert work.run("numbers", lambda check: "later") == "later"
+    assert work.run("metrics", lambda report: "later") == "later"
 
 
 def test_progress_and_stop_are_asked_for_while_a_job_runs(inside, place, monkeypatch):
     where = {"kind": place.kind, "nodes": place.nodes, "seed": place.seed}
-    choice = {"place": where, "a": {"regions": "node", "params": {}}, "draws": {}}
+    choice = {"source": where, "a": {"regions": "node", "params": {}}, "episodes": {}}
     seen = []
 
-    def slow(source, side, draws, check, tell):
-        tell(0.5)
+    def slow(source, variant, episodes, on_progress):
+        on_progress(1, 2)
         seen.append(inside.post("/api/progress", json={}).json())
         assert inside.post("/api/stop", json={}).status_code == 200
-        check()
+        on_progress(2, 2)
 
-    monkeypatch.setattr("rapo.show.lab.api.answer", slow)
-    reply = inside.post("/api/numbers", json=choice)
+    monkeypatch.setattr("rapo.show.lab.api.measure", slow)
+    reply = inside.post("/api/metrics", json=choice)
     assert reply.status_code == 409 and reply.json() == {"superseded": True}
-    assert seen == [{"words": "A", "share": 0.5}]
-    assert inside.post("/api/progress", json={}).json() == {"words": "", "share": None}
+    assert seen == [{"part": "A", "share": 0.5}]
+    assert inside.post("/api/progress", json={}).json() == {"part": "", "share": None}
 
 
 def test_the_page_is_light():
@@ -209,10 +209,10 @@ def _command(*words, **options):
     ("words", "part"),
     [
         (["--port", "70000"], "0..65535"),
-        (["--set", "tau=-1"], "tau must be in"),
+        (["--set", "tau=-1"], "tau must be a number in"),
         (["--set", "beta=1"], "got 'beta=1'"),
         (["--nodes", "60", "--env", "rapo/Feed-v0"], "choose one of"),
-        (["--env", "rapo/Nothing-v0"], "place must be one of"),
+        (["--env", "rapo/Nothing-v0"], "source must be one of"),
         (["--print", "--graph", "gone.csv"], "there is no file gone.csv"),
         (["--print", "--nodes", "60", "--policy", "bold"], "no policy is called"),
         (["--out", "here"], "--print"),
@@ -253,7 +253,7 @@ def test_it_ends_with_its_terminal_and_leaves_nothing(number, tmp_path):
         f"{base}api/start", b"{}", {"Cookie": f"rapo-lab-{port}={token}"}, method="POST"
     )
     with urllib.request.urlopen(asked) as reply:
-        assert json.loads(reply.read())["place"]["nodes"] == 60
+        assert json.loads(reply.read())["source"]["nodes"] == 60
     process.send_signal(number)
     process.communicate()
     assert process.returncode == 0

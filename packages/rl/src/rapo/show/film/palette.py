@@ -11,10 +11,11 @@ import numpy.typing as npt
 from rapo.envs.frame_cache import Pixels
 
 COLOURS = 250
-"""Of a GIF; one of 256 must stay free for what does not change between frames."""
+"""Colours of a GIF; one of its 256 marks pixels that stay as in the frame before."""
 COMMON = 100
-"""Of these, colours that are kept exactly."""
+"""How many of the commonest colours are kept exactly."""
 UNKNOWN = 255
+"""Entry of a colour whose nearest colour has not been looked up."""
 
 
 class Palette:
@@ -42,7 +43,7 @@ class Palette:
             rest = np.array(cut.getpalette(), np.uint8).reshape(-1, 3)[:room]
         self.colours = np.concatenate([kept, exact, rest])
         """(C, 3)."""
-        self._known = np.full(1 << 24, UNKNOWN, np.uint8)  # by colour, filled as colours come up
+        self._entry = np.full(1 << 24, UNKNOWN, np.uint8)  # by colour, filled as colours occur
 
     def reduce(self, picture: Pixels) -> Any:
         """A Pillow image of mode P of a picture (H, W, 3)."""
@@ -50,12 +51,12 @@ class Palette:
         from scipy.spatial import cKDTree
 
         packed = _packed(picture)
-        found = self._known[packed]
-        if (found == UNKNOWN).any():
-            new = np.unique(packed[found == UNKNOWN])
-            self._known[new] = cKDTree(self.colours.astype(float)).query(_unpacked(new))[1]
-            found = self._known[packed]
-        image = Image.frombytes("P", (picture.shape[1], picture.shape[0]), found.tobytes())
+        entry = self._entry[packed]
+        if (entry == UNKNOWN).any():
+            new = np.unique(packed[entry == UNKNOWN])
+            self._entry[new] = cKDTree(self.colours.astype(float)).query(_unpacked(new))[1]
+            entry = self._entry[packed]
+        image = Image.frombytes("P", (picture.shape[1], picture.shape[0]), entry.tobytes())
         image.putpalette(self.colours.tobytes())
         return image
 

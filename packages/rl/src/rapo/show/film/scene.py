@@ -16,9 +16,9 @@ from rapo.show.record import GraphView, Recording, frame_steps
 from rapo_core.checks import UserError, whole_number
 
 WIDTH = 840
-"""Pixels of the layout; another size scales all of it."""
+"""Width of the layout in pixels; a film of another size is scaled as a whole."""
 HEAD, NAME, GRAPH, CURVES = 44, 30, 390, 150
-"""Pixels of its rows: the phase, the headings of the panels, a graph, the curves."""
+"""Heights of the layout's rows in pixels: phase, headings of the panels, graph, curves."""
 SMALLEST, LARGEST = 320, 3840
 INK, FAINT, GRID = "#22272E", "#6B7480", "#DFE3E8"
 COLOURS = ("#4D4D4D", "#0072B2")
@@ -72,10 +72,10 @@ class Scene:
             self._panels.append(kind(figure, box, recording))
             moving += self._panels[-1].moving
         self._curves: list[Curves] = []
-        for words, left_edge, width in self._plots():
+        for name, left_edge, width in self._plots():
             box = self._box(left_edge, self._height - CURVES + 24, width, CURVES - 58)
-            series = np.stack([getattr(recording, words) for recording in self.recordings])
-            self._curves.append(Curves(figure.add_axes(box), series, left.spans, words))
+            series = np.stack([getattr(recording, name) for recording in self.recordings])
+            self._curves.append(Curves(figure.add_axes(box), series, left.spans, name))
             moving += self._curves[-1].moving
         self._canvas = FrameCache(figure, moving)
         self._settle()
@@ -89,15 +89,13 @@ class Scene:
         step, spans = int(self.steps[number]), self.recordings[0].spans
         ends = np.cumsum(spans)
         phase = int(np.searchsorted(ends, step))
-        name, says = PHASES[phase]
+        name, stimulus = PHASES[phase]
         self._phase.set_text(name)
-        self._says.set_text(f"step {step - ends[phase] + spans[phase]}: {says}")
-        for recording, panel, words in zip(
-            self.recordings, self._panels, self._counts, strict=True
-        ):
+        self._step.set_text(f"step {step - ends[phase] + spans[phase]}: {stimulus}")
+        for recording, panel, text in zip(self.recordings, self._panels, self._counts, strict=True):
             panel.show(step)
             reach, inside = recording.reach[step - 1], recording.sensitive[step - 1]
-            words.set_text(f"reach {reach:.0f}, sensitive {inside:.0f}")
+            text.set_text(f"reach {reach:.0f}, sensitive {inside:.0f}")
         for curves in self._curves:
             curves.show(step)
         return self._canvas.frame([panel.paint for panel in self._panels])
@@ -107,7 +105,7 @@ class Scene:
         self._canvas.close()
 
     def _settle(self) -> None:
-        """Let the panels find their ground: the still picture over two colours of it."""
+        """Show the panels the still picture over two grounds: so they find the pixels to tint."""
         pictures = []
         for colour in ("black", LAND):
             for panel in self._panels:
@@ -125,7 +123,7 @@ class Scene:
         return int((WIDTH / 2 - 20) * rows / columns)
 
     def _plots(self) -> list[tuple[str, float, float]]:
-        """Which curves are drawn, from where and how wide: a platform's harm is not its reach."""
+        """Name, left edge and width of each plot; on a graph reach contains the sensitive mass."""
         if isinstance(self.recordings[0].view, GraphView):
             return [("reach", 46, WIDTH - 66)]
         return [("reach", 46, WIDTH / 2 - 66), ("sensitive", WIDTH / 2 + 46, WIDTH / 2 - 66)]
@@ -135,13 +133,13 @@ class Scene:
         H = self._height
         return left / WIDTH, 1 - (top + height) / H, width / WIDTH, height / H
 
-    def _text(self, figure: Any, left: float, top: float, words: str, **style: Any) -> Any:
-        return figure.text(left / WIDTH, 1 - top / self._height, words, va="baseline", **style)
+    def _text(self, figure: Any, left: float, top: float, text: str, **style: Any) -> Any:
+        return figure.text(left / WIDTH, 1 - top / self._height, text, va="baseline", **style)
 
     def _head(self, figure: Any) -> list[Any]:
-        """Phase, legend and headings; returns what changes of them."""
+        """Draw the phase, the legend and the headings; return the texts that change."""
         self._phase = self._text(figure, 20, 31, "", fontsize=15, color=INK, weight="bold")
-        self._says = self._text(figure, 138, 31, "", fontsize=11, color=FAINT)
+        self._step = self._text(figure, 138, 31, "", fontsize=11, color=FAINT)
         if isinstance(self.recordings[0].view, GraphView):
             self._legend(figure)
         self._counts = []
@@ -151,7 +149,7 @@ class Scene:
             self._text(figure, left, down, recording.name, **bold)
             right = {"fontsize": 11, "color": INK, "ha": "right"}
             self._counts.append(self._text(figure, left + WIDTH / 2 - 40, down, "", **right))
-        return [self._phase, self._says, *self._counts]
+        return [self._phase, self._step, *self._counts]
 
     def _legend(self, figure: Any) -> None:
         from matplotlib.lines import Line2D
@@ -179,15 +177,15 @@ class Curves:
         ax: to draw in.
         series: (2, T).
         spans: steps of the phases.
-        words: what they are.
+        label: name of the numbers.
     """
 
     def __init__(
-        self, ax: Any, series: npt.NDArray[np.float64], spans: tuple[int, int, int], words: str
+        self, ax: Any, series: npt.NDArray[np.float64], spans: tuple[int, int, int], label: str
     ) -> None:
         self._smooth = smoothed(series, np.repeat(np.arange(3), spans), SMOOTH)
         ax.set(xlim=(0, sum(spans)), ylim=(0, 1.08 * max(float(self._smooth.max()), 1)))
-        ax.set_ylabel(words, color=FAINT, fontsize=10)
+        ax.set_ylabel(label, color=FAINT, fontsize=10)
         ax.tick_params(colors=FAINT, labelsize=9, length=3)
         starts = np.cumsum([0, *spans])
         ax.set_xticks(starts)

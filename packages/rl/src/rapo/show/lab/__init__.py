@@ -2,10 +2,11 @@
 
 Its files, in the order in which data flows:
 
-- choice, sources, policies: what is asked for, checked; graphs and platforms; policies by name
-- constant, numbers, film, scenes: a constant action a phase per call; what is shown; one
-  episode; the map it is drawn on
-- code, gif: the numbers as Python and as a command; the film by `rapo.show.film`
-- packing, work, answers, server, command, static/: arrays for a browser; one job at a time,
-  told and stopped; questions; token and headers; `rapo lab`; the page
+- request: a source, two variants and the episodes, as the page asks for them, checked
+- sources, policies: graphs and platforms; the policies that can be run on them
+- constant, metrics: a constant action a phase per call; metrics and curves, with a cache of runs
+- film, scenes: the shown episode, for the page and as a GIF; the picture that it is drawn on
+- code: the metrics as a Python program and as a command
+- wire, latest_job, api: arrays for a browser; one job at a time; what the page can ask for
+- server, serve, static/: token and headers; the address; the page
 """

@@ -1,29 +1,27 @@
-"""`Desk`: what the page can ask for, each question with its answer as bytes."""
+"""`Api`: what the page can ask for; each request is answered with bytes and their media type."""
 
 from __future__ import annotations
 
 import io
-from collections.abc import Mapping
-from functools import partial
+from collections.abc import Callable, Mapping
+from functools import wraps
 from typing import Any
 
 import pandas as pd
 
-from rapo.platforms.registration import PLATFORMS
 from rapo.show.lab.code import as_command, as_python
-from rapo.show.lab.film import arrays_of, gif_of, recorded
-from rapo.show.lab.latest_job import Work
-from rapo.show.lab.numbers import CURVES, Answer, Check, answer
+from rapo.show.lab.film import arrays_of, gif_of, record_shown
+from rapo.show.lab.latest_job import LatestJob, Report
+from rapo.show.lab.metrics import CURVES, measure
 from rapo.show.lab.request import (
     CONSTANTS,
-    FILE,
-    GENERATED,
+    KINDS,
     MOST_EPISODES,
     MOST_NODES,
     ControlError,
-    Draws,
-    Place,
-    Side,
+    Episodes,
+    SourceId,
+    Variant,
 )
 from rapo.show.lab.scenes import scene_of
 from rapo.show.lab.sources import MOST_BYTES, Source, find_source
@@ -34,170 +32,147 @@ JSON, BYTES = "application/json", "application/octet-stream"
 Reply = tuple[bytes, str]
 
 
-class Desk:
-    """Answers of one page; only one is worked on at a time.
+def as_job(method: Callable[[Api, Any, Report], Reply]) -> Callable[[Api, Any], Reply]:
+    """Run a method as a job: a newer request of its name ends it."""
+
+    @wraps(method)
+    def run(self: Api, body: Any) -> Reply:
+        return self.jobs.run(method.__name__, lambda report: method(self, body, report))
+
+    return run
+
+
+class Api:
+    """The requests of one page. A method is a route of its name and takes the JSON of a request.
 
     Args:
-        place: where the page begins.
-        words: the page's words for the side and the draws that it begins with.
+        source: what the page opens first.
+        first: the variant `a` and the `episodes` that the page begins with.
     """
 
-    def __init__(self, place: Place | None = None, words: Mapping[str, Any] | None = None) -> None:
-        self._place = place or Place()
-        self._words = dict(words or {})
-        self._work = Work()
+    ROUTES = (
+        "start", "source", "metrics", "film", "fit", "code", "csv", "gif", "progress", "stop",
+    )  # fmt: skip
+    """Names of the methods that the page can call."""
+
+    def __init__(
+        self, source: SourceId | None = None, first: Mapping[str, Any] | None = None
+    ) -> None:
+        self._source, self._first = source or SourceId(), dict(first or {})
+        self.jobs = LatestJob()
 
     def close(self) -> None:
-        """End what runs."""
-        self._work.close()
+        """End the job that runs."""
+        self.jobs.close()
 
-    def start(self, given: Any) -> Reply:
+    def start(self, body: Any) -> Reply:
         """What the page needs to know before anything else."""
         about = {
-            "version": VERSION,
-            "place": _place_words(self._place),
-            "words": self._words,
-            "kinds": [GENERATED, FILE, *PLATFORMS],
-            "constants": CONSTANTS,
-            "phases": ("exposure", "washout", "replay"),
-            "curves": CURVES,
+            "version": VERSION, "source": vars(self._source), "first": self._first, "kinds": KINDS,
+            "constants": CONSTANTS, "phases": ("exposure", "washout", "replay"), "curves": CURVES,
             "limits": {"nodes": MOST_NODES, "episodes": MOST_EPISODES, "bytes": MOST_BYTES},
-        }
+        }  # fmt: skip
         return as_json(about), JSON
 
-    def place(self, given: Any) -> Reply:
-        """A place: what it is, how it begins, and what is drawn of it."""
-        place = Place.of(_entry(given, "place"))
+    @as_job
+    def source(self, body: Any, report: Report) -> Reply:
+        """A source: what it is, its first variant, and its picture without what moves."""
+        source = find_source(SourceId.parse(_entry(body, "source")))
+        head, arrays = scene_of(source)
+        about = {
+            **head, "title": source.title, "warnings": source.warnings, "stimuli": source.stimuli,
+            "horizons": source.horizons, "policies": source.policies,
+            "variant": source.variant.to_dict(), "counts": source.counts,
+            "platform": source.id.is_platform,
+        }  # fmt: skip
+        return pack(about, arrays), BYTES
 
-        def job(check: Check) -> Reply:
-            source = find_source(place)
-            head, arrays = scene_of(source)
-            about = {
-                **head, "title": source.title, "remarks": source.remarks,
-                "stimuli": source.stimuli, "horizons": source.horizons,
-                "policies": source.policies, "side": source.side.to_dict(),
-                "counts": source.counts, "platform": place.is_platform,
-            }  # fmt: skip
-            return pack(about, arrays), BYTES
+    @as_job
+    def metrics(self, body: Any, report: Report) -> Reply:
+        """Metrics and curves of both variants."""
+        source, variants, episodes = _request(body)
+        heads, arrays = [], {}
+        for name, variant in zip("ab", variants, strict=True):
+            metrics = measure(source, variant, episodes, report(name.upper()))
+            result = metrics.result
+            heads.append({
+                "rows": metrics.rows, "point": metrics.point, "regions": metrics.regions,
+                "heavy": result.heavy_tailed,
+                "stimulus": int(result.frame["stimulus"][episodes.shown]),
+            })  # fmt: skip
+            for key, curve in metrics.curves(episodes.shown).items():
+                arrays[f"{name}.{key}"] = curve
+        return pack({"variants": heads}, arrays), BYTES
 
-        return self._work.run("place", job)
+    @as_job
+    def film(self, body: Any, report: Report) -> Reply:
+        """The shown episode of both variants."""
+        source, variants, episodes = _request(body)
+        films = {
+            name: record_shown(source, variant, episodes, report(name.upper()))
+            for name, variant in zip("ab", variants, strict=True)
+        }
+        arrays = {
+            f"{name}.{key}": array
+            for name, recording in films.items()
+            for key, array in arrays_of(recording).items()
+        }
+        every = [recording.fields.every for recording in films.values()]
+        return pack({"stimulus": films["a"].stimulus, "every": every}, arrays), BYTES
 
-    def numbers(self, given: Any) -> Reply:
-        """Numbers and curves of both sides."""
+    @as_job
+    def fit(self, body: Any, report: Report) -> Reply:
+        """Regions and tau by `rapo.fit`, with the other constants of variant A."""
+        source, (variant, _), _ = _request(body)
+        fit = source.fit(variant)
+        return as_json({"regions": fit.spec, "tau": fit.params.tau}), JSON
 
-        def job(check: Check) -> Reply:
-            source, sides, draws = _choice(given)
-            head: dict[str, Any] = {"sides": []}
-            arrays: dict[str, Any] = {}
-            for name, side in zip("ab", sides, strict=True):
-                found = answer(source, side, draws, check, partial(self._work.tell, name.upper()))
-                head["sides"].append(_side(found, draws))
-                curves = found.curves(draws.shown)
-                arrays |= {f"{name}.{key}": value for key, value in curves.items()}
-            return pack(head, arrays), BYTES
+    def code(self, body: Any) -> Reply:
+        """The metrics as Python and as a command."""
+        source, variants, episodes = _request(body)
+        python = as_python(source, variants, episodes)
+        command = as_command(source, variants, episodes)
+        return as_json({"python": python, "command": command}), JSON
 
-        return self._work.run("numbers", job)
+    @as_job
+    def csv(self, body: Any, report: Report) -> Reply:
+        """A row for every episode of both variants."""
+        source, variants, episodes = _request(body)
+        frames = []
+        for name, variant in zip("AB", variants, strict=True):
+            frame = measure(source, variant, episodes, report(name)).result.frame.copy()
+            frame.insert(0, "variant", name)
+            frames.append(frame)
+        text = io.StringIO()
+        pd.concat(frames).to_csv(text, index=False)
+        return text.getvalue().encode(), "text/csv"
 
-    def film(self, given: Any) -> Reply:
-        """The shown episode of both sides."""
+    @as_job
+    def gif(self, body: Any, report: Report) -> Reply:
+        """The shown episode of both variants as a GIF."""
+        return gif_of(*_request(body), report("film")), "image/gif"
 
-        def job(check: Check) -> Reply:
-            source, sides, draws = _choice(given)
-            films = [recorded(source, side, draws, check, coupled=draws.coupled) for side in sides]
-            arrays = {
-                f"{name}.{key}": value
-                for name, recording in zip("ab", films, strict=True)
-                for key, value in arrays_of(recording).items()
-            }
-            every = [recording.fields.every for recording in films]
-            head = {"stimulus": films[0].stimulus, "every": every}
-            return pack(head, arrays), BYTES
+    def progress(self, body: Any) -> Reply:
+        """The part of the job that runs, and the share of it that is done."""
+        part, share = self.jobs.progress or ("", None)
+        return as_json({"part": part, "share": share}), JSON
 
-        return self._work.run("film", job)
-
-    def fit(self, given: Any) -> Reply:
-        """Regions and tau by `rapo.fit`, with the other constants as they are."""
-
-        def job(check: Check) -> Reply:
-            source, (side, _), _ = _choice(given)
-            found = source.fitted(side)
-            return as_json(
-                {"regions": found.spec, "tau": found.params.tau, "words": f"{found}."}
-            ), JSON
-
-        return self._work.run("fit", job)
-
-    def code(self, given: Any) -> Reply:
-        """The numbers as Python and as a command."""
-        source, sides, draws = _choice(given)
-        return as_json(
-            {
-                "python": as_python(source, sides, draws),
-                "command": as_command(source.place, sides, draws, source.side),
-            }
-        ), JSON
-
-    def csv(self, given: Any) -> Reply:
-        """A row per side and episode."""
-
-        def job(check: Check) -> Reply:
-            source, sides, draws = _choice(given)
-            frames = []
-            for name, side in zip("AB", sides, strict=True):
-                frame = answer(source, side, draws, check).result.frame.copy()
-                frame.insert(0, "side", name)
-                frames.append(frame)
-            text = io.StringIO()
-            pd.concat(frames).to_csv(text, index=False)
-            return text.getvalue().encode(), "text/csv"
-
-        return self._work.run("csv", job)
-
-    def gif(self, given: Any) -> Reply:
-        """The shown episode of both sides as a GIF."""
-
-        def job(check: Check) -> Reply:
-            tell = partial(self._work.tell, "frames")
-            return gif_of(*_choice(given), check, tell), "image/gif"
-
-        return self._work.run("gif", job)
-
-    def progress(self, given: Any) -> Reply:
-        """What the present job does, and which share of it is done."""
-        words, share = self._work.progress or ("", None)
-        return as_json({"words": words, "share": share}), JSON
-
-    def stop(self, given: Any) -> Reply:
-        """End the present job; what the page shows stays."""
-        self._work.stop()
+    def stop(self, body: Any) -> Reply:
+        """End the job that runs; the page keeps what it shows."""
+        self.jobs.stop()
         return as_json({}), JSON
 
 
-def _side(found: Answer, draws: Draws) -> dict[str, Any]:
-    result = found.result
-    return {
-        "rows": found.rows,
-        "point": found.point,
-        "regions": found.regions,
-        "heavy": result.heavy_tailed,
-        "stimulus": int(result.frame["stimulus"][draws.shown]),
-    }
+def _request(body: Any) -> tuple[Source, tuple[Variant, Variant], Episodes]:
+    """Source, variants and episodes; variant B is A under `P0` unless the page sends another."""
+    source = find_source(SourceId.parse(_entry(body, "source")))
+    a = Variant.parse(_entry(body, "a"), source.variant.params)
+    other = body.get("b")
+    b = a.nominal if other is None else Variant.parse(other, source.variant.params)
+    return source, (a, b), Episodes.parse(_entry(body, "episodes"), source.stimuli)
 
 
-def _choice(given: Any) -> tuple[Source, tuple[Side, Side], Draws]:
-    """Place, sides and draws from the page's words; B is A without its gate unless it is given."""
-    source = find_source(Place.of(_entry(given, "place")))
-    a = Side.of(_entry(given, "a"), source.side.params)
-    other = given.get("b")
-    b = a.nominal if other is None else Side.of(other, source.side.params)
-    return source, (a, b), Draws.of(_entry(given, "draws"), source.stimuli)
-
-
-def _entry(given: Any, name: str) -> Any:
-    if not isinstance(given, Mapping) or name not in given:
-        raise ControlError(name, f"a request needs {name!r}, got {given!r:.80}")
-    return given[name]
-
-
-def _place_words(place: Place) -> dict[str, Any]:
-    return {"kind": place.kind, "nodes": place.nodes, "seed": place.seed, "path": place.path}
+def _entry(body: Any, name: str) -> Any:
+    if not isinstance(body, Mapping) or name not in body:
+        raise ControlError(name, f"a request needs {name!r}, got {body!r:.80}")
+    return body[name]

@@ -1,94 +1,85 @@
-"""The page's numbers again elsewhere: as Python, and as a command."""
+"""The page's metrics again elsewhere: as a Python program, and as a command."""
 
 from __future__ import annotations
 
 import shlex
 from collections.abc import Sequence
 
-from rapo.show.lab.numbers import ROWS
-from rapo.show.lab.policies import find_policy
-from rapo.show.lab.request import CONSTANTS, FILE, GENERATED, Draws, Place, Side
+from rapo.show.lab.metrics import ROWS
+from rapo.show.lab.policies import load_policy
+from rapo.show.lab.request import CONSTANTS, FILE, GENERATED, Episodes, Variant
 from rapo.show.lab.sources import Source
 
-_TELL = '''
+_HEAD = '''\
+import gymnasium
+import rapo
 
-def numbers(result):
-    """Means over episodes; of heavy tails, ratios of means where there are such."""
-    found = {{**result.summary(), **(result.pooled() if result.heavy_tailed else {{}})}}
-    return {{name: [found[name]["mean"], *found[name]["ci95"]] for name in {rows}}}
+
+def metrics(result):
+    """Means over episodes; of heavy tails, ratios of means where the metric is a ratio."""
+    rows = {{**result.summary(), **(result.pooled() if result.heavy_tailed else {{}})}}
+    return {{name: [rows[name]["mean"], *rows[name]["ci95"]] for name in {rows}}}
+
+
 '''
 
 
-def as_python(source: Source, sides: Sequence[Side], draws: Draws) -> str:
-    """A program that finds the numbers of the sides, `a` and `b`, and prints them."""
-    setup, made = source.code()
-    lines = [
-        "import gymnasium",
-        "import rapo",
-        *_TELL.format(rows=ROWS).rstrip().split("\n"),
-        "",
-        "",
-    ]
-    lines += setup
+def as_python(source: Source, variants: Sequence[Variant], episodes: Episodes) -> str:
+    """A program that prints the metrics of the variants, which it calls `a` and `b`."""
+    setup, source_arguments = source.code()
     options = [
-        f"episodes={draws.episodes}", f"seed={draws.seed}", f"coupled={draws.coupled}",
-        *([f"stimuli={draws.stimulus}"] if draws.stimulus else []),
+        f"episodes={episodes.count}", f"seed={episodes.seed}", f"coupled={episodes.coupled}",
+        *([f"stimuli={episodes.stimulus}"] if episodes.stimulus else []),
         "against_P0=True", "selectivity=True",
     ]  # fmt: skip
-    lines.append(f"options = dict({', '.join(options)})")
-    for name, side in zip("ab", sides, strict=False):
-        found = find_policy(source, side)
-        constants = ", ".join(f"{n}={v!r}" for n, v in side.params.to_dict().items())
+    lines = [*setup, f"options = dict({', '.join(options)})"]
+    for name, variant in zip("ab", variants, strict=False):
+        loaded = load_policy(source, variant)
+        constants = ", ".join(f"{n}={v!r}" for n, v in variant.params.to_dict().items())
         arguments = [
-            *made,
-            *([f"regions={side.regions!r}"] if side.regions else []),
-            f"deformation={side.scope!r}",
-            *([f"observe={found.observe!r}"] if found.observe != "x" else []),
+            *source_arguments,
+            *([f"regions={variant.regions!r}"] if variant.regions else []),
+            f"deformation={variant.scope!r}",
+            *([f"observe={loaded.observe!r}"] if loaded.observe != "x" else []),
             f"params=rapo.FieldParams({constants})",
         ]
-        lines += ["", *found.code, "env = gymnasium.make("]
-        lines += [f"    {argument}," for argument in arguments]
         lines += [
+            "",
+            *loaded.code,
+            "env = gymnasium.make(",
+            *(f"    {argument}," for argument in arguments),
             ")",
             f"{name} = rapo.rsd.evaluate(env, policy, **options)",
-            f'print("{name.upper()}", numbers({name}))',
+            f'print("{name.upper()}", metrics({name}))',
         ]
-    return "\n".join(lines) + "\n"
+    return _HEAD.format(rows=ROWS) + "\n".join(lines) + "\n"
 
 
-def as_command(place: Place, sides: Sequence[Side], draws: Draws, most: Side) -> str:
-    """A command a side, whose numbers are printed; without `--print` it opens the page.
+def as_command(source: Source, variants: Sequence[Variant], episodes: Episodes) -> str:
+    """A command for every variant, which prints its metrics; without `--print` it opens the page.
 
-    Args:
-        place: where.
-        sides: the settings.
-        draws: which episodes.
-        most: the setting that the place begins with, which needs no words.
+    Options that a variant shares with the first variant of the source are left out.
     """
-    return "\n".join(_words(place, side, draws, most) for side in sides) + "\n"
+    return "".join(f"{_command(source, variant, episodes)}\n" for variant in variants)
 
 
-def _words(place: Place, side: Side, draws: Draws, most: Side) -> str:
-    words = ["rapo", "lab", "--print"]
-    if place.kind == GENERATED:
-        words += ["--nodes", str(place.nodes), "--graph-seed", str(place.seed)]
-    elif place.kind == FILE:
-        words += ["--graph", place.path]
+def _command(source: Source, variant: Variant, episodes: Episodes) -> str:
+    ident, first = source.id, source.variant
+    line = ["rapo", "lab", "--print"]
+    if ident.kind == FILE:
+        line += ["--graph", ident.path]
     else:
-        words += ["--env", place.kind, "--graph-seed", str(place.seed)]
+        which = ["--nodes", str(ident.nodes)] if ident.kind == GENERATED else ["--env", ident.kind]
+        line += [*which, "--graph-seed", str(ident.seed)]
     for name in CONSTANTS:
-        value = getattr(side.params, name)
-        if value != getattr(most.params, name):
-            words += ["--set", f"{name}={value!r}"]
-    if side.regions != most.regions:
-        words += ["--regions", side.regions]
-    if side.scope != "full":
-        words += ["--scope", side.scope]
-    if side.policy != most.policy:
-        words += ["--policy", side.policy]
-    words += ["--episodes", str(draws.episodes), "--seed", str(draws.seed)]
-    if draws.stimulus:
-        words += ["--stimulus", str(draws.stimulus)]
-    if draws.coupled:
-        words += ["--coupled"]
-    return shlex.join(words)
+        value = getattr(variant.params, name)
+        if value != getattr(first.params, name):
+            line += ["--set", f"{name}={value!r}"]
+    for name in ("regions", "scope", "policy"):
+        text = getattr(variant, name)
+        if text != getattr(first, name):
+            line += [f"--{name}", text]
+    line += ["--episodes", str(episodes.count), "--seed", str(episodes.seed)]
+    if episodes.stimulus:
+        line += ["--stimulus", str(episodes.stimulus)]
+    return shlex.join([*line, *(["--coupled"] if episodes.coupled else [])])

@@ -12,22 +12,22 @@ from typing import Any
 
 import uvicorn
 
-from rapo.show.lab.api import Desk
-from rapo.show.lab.request import Place
+from rapo.show.lab.api import Api
+from rapo.show.lab.request import SourceId
 from rapo.show.lab.server import Lab
 from rapo_core.checks import UserError
 
 HOST = "127.0.0.1"
 
 
-def serve(place: Place, words: dict[str, Any], port: int, *, open_browser: bool) -> None:
+def serve(source: SourceId, first: dict[str, Any], port: int, *, open_browser: bool) -> None:
     """Serve the page until Ctrl-C, SIGTERM or the end of the terminal.
 
     Raises:
         UserError: the port cannot be used.
     """
     with _listening(port) as listener:
-        lab = Lab(Desk(place, words))
+        lab = Lab(Api(source, first))
         address = f"http://{HOST}:{listener.getsockname()[1]}/?token={lab.token}"
         print(f"rapo lab is at\n  {address}\nCtrl-C ends it.")
         sys.stdout.flush()

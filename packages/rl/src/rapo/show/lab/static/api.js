@@ -3,10 +3,10 @@
 const KINDS = { float32: Float32Array, int32: Int32Array, uint8: Uint8Array, uint16: Uint16Array };
 
 export class Refused extends Error {
-  constructor(told) {
-    super(told.error || "the server did not answer");
-    this.control = told.control || null;
-    this.superseded = Boolean(told.superseded);
+  constructor(reply) {
+    super(reply.error || "the server did not answer");
+    this.control = reply.control || null;
+    this.superseded = Boolean(reply.superseded);
   }
 }
 
@@ -26,9 +26,9 @@ export async function upload(file) {
 async function sent(address, options) {
   const reply = await fetch(address, options).catch(lost);
   if (reply.ok) return reply;
-  let told = {};
-  try { told = await reply.json(); } catch { /* no words: the status has to do */ }
-  throw new Refused({ error: `the server answered with ${reply.status}`, ...told });
+  let content = {};
+  try { content = await reply.json(); } catch { /* no JSON: the status has to do */ }
+  throw new Refused({ error: `the server answered with ${reply.status}`, ...content });
 }
 
 // An answer that did not come, or not to its end: a newer question took its place, or nobody is there.

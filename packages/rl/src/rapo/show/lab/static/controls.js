@@ -1,4 +1,4 @@
-// The controls: what there is to choose, its words, and where it says why a value is refused.
+// The controls of the page; each says below itself why a value is refused.
 
 const CONSTANTS = [
   // name, label, low, high, logarithmic, what it is
@@ -12,22 +12,22 @@ const CONSTANTS = [
 ];
 const GRID = 1000;
 const REGIONS = ["node", "community:3.2", "community:5", "pieces:5", "pieces:3", "grid:12"];
-const PLACES = { generated: "A generated graph", file: "A graph of your own", "rapo/Feed-v0": "Feed",
+const SOURCES = { generated: "A generated graph", file: "A graph of your own", "rapo/Feed-v0": "Feed",
   "rapo/Routing-v0": "Routing", "rapo/Warehouse-v0": "Warehouse", "rapo/Twin-v0": "Twin" };
 
 export class Controls {
-  // moved: called with what has changed, "place", "side" or "draws". fit: of the fit button.
+  // moved: called with what has changed: "source", "variant" or "episodes". fit: of the fit button.
   constructor(start, { moved, fit, upload }) {
     this.limits = start.limits;
     this.moved = moved;
     this.fields = {};
     this.tab = "a";
-    this.sides = { a: null, b: null };
+    this.variants = { a: null, b: null };
     this.where(start, upload);
     this.setting(fit);
-    this.draws(start.words);
+    this.episodes(start.first);
     for (const radio of document.querySelectorAll("[name=tab]")) {
-      radio.addEventListener("change", () => this.turn(radio.value));
+      radio.addEventListener("change", () => this.openTab(radio.value));
     }
     this.mode = document.querySelector("#b_mode");
     this.mode.addEventListener("change", () => this.own(this.mode.value === "own"));
@@ -36,14 +36,14 @@ export class Controls {
 
   where(start, upload) {
     const box = document.querySelector("#where");
-    const kind = select("place", start.kinds.map((k) => [k, PLACES[k] || k]));
-    kind.value = start.place.kind;
-    kind.addEventListener("change", () => { this.kinds(); if (kind.value !== "file") this.moved("place"); });
-    this.add(box, "place", "Run on", kind);
-    this.add(box, "nodes", "Nodes", number("nodes", start.place.nodes, 20, start.limits.nodes, 10));
-    this.add(box, "graph_seed", "Seed", number("graph_seed", start.place.seed, 0, 2147483647, 1));
+    const kind = select("source", start.kinds.map((k) => [k, SOURCES[k] || k]));
+    kind.value = start.source.kind;
+    kind.addEventListener("change", () => { this.kinds(); if (kind.value !== "file") this.moved("source"); });
+    this.add(box, "source", "Run on", kind);
+    this.add(box, "nodes", "Nodes", number("nodes", start.source.nodes, 20, start.limits.nodes, 10));
+    this.add(box, "graph_seed", "Seed", number("graph_seed", start.source.seed, 0, 2147483647, 1));
     const path = document.createElement("input");
-    Object.assign(path, { type: "text", id: "path", value: start.place.path, placeholder: "edges.csv, net.npz, net.graphml" });
+    Object.assign(path, { type: "text", id: "path", value: start.source.path, placeholder: "edges.csv, net.npz, net.graphml" });
     this.add(box, "path", "File", path);
     const file = document.createElement("input");
     Object.assign(file, { type: "file", id: "upload", accept: ".npz,.csv,.tsv,.gz,.graphml,.xml" });
@@ -51,13 +51,13 @@ export class Controls {
     this.add(box, "upload", "or upload", file,
       `Up to ${Math.round(start.limits.bytes / 2 ** 20)} MB. CSV: columns src and dst; rapo graph makes .npz files of anything else.`);
     for (const name of ["nodes", "graph_seed", "path"]) {
-      this.input(name).addEventListener("change", () => this.moved("place"));
+      this.input(name).addEventListener("change", () => this.moved("source"));
     }
     this.kinds();
   }
 
   kinds() {
-    const kind = this.input("place").value;
+    const kind = this.input("source").value;
     for (const name of ["path", "upload"]) this.fields[name].box.hidden = kind !== "file";
     this.fields.nodes.box.hidden = kind !== "generated";
     this.fields.graph_seed.box.hidden = kind === "file";
@@ -124,7 +124,7 @@ export class Controls {
       if (word) this.read("policy", word);   // a path from before is taken at once
     });
     from.addEventListener("change", () => from.value.trim() && this.read("policy", from.value.trim()));
-    this.add(box, "policy", "Policy", [policy, from], undefined, "a constant action, a checkpoint of rapo train, a model of Stable-Baselines3");
+    this.add(box, "policy", "Policy", [policy, from], undefined, "a constant action, the folder of a run of rapo train, a model of Stable-Baselines3");
     this.fields.policy.set = (word) => {
       const known = [...policy.options].some((o) => o.value === word && word !== "file");
       policy.value = known ? word : "file";
@@ -133,18 +133,18 @@ export class Controls {
     };
   }
 
-  draws(words) {
+  episodes(initial) {
     const box = document.querySelector("#draws");
-    const first = { episodes: 40, seed: 0, stimulus: 0, coupled: false, shown: 0, ...words.draws };
+    const first = { count: 40, seed: 0, stimulus: 0, coupled: false, shown: 0, ...initial.episodes };
     this.add(box, "stimulus", "Stimulus", select("stimulus", [["0", "drawn"]]));
-    this.add(box, "episodes", "Episodes", number("episodes", first.episodes, 2, this.limits.episodes, 1));
+    this.add(box, "episodes", "Episodes", number("episodes", first.count, 2, this.limits.episodes, 1));
     this.add(box, "seed", "Seed", number("seed", first.seed, 0, 2147483647, 1));
     const coupled = document.createElement("input");
     Object.assign(coupled, { type: "checkbox", id: "coupled", checked: first.coupled });
     this.add(box, "coupled", "Coupled", coupled, undefined, "Replay reuses the draws of Exposure: under P0 it repeats it exactly");
     this.add(box, "shown", "Film of", number("shown", first.shown, 0, undefined, 1), "episode, counted from 0");
     for (const name of ["stimulus", "episodes", "seed", "coupled", "shown"]) {
-      this.input(name).addEventListener("change", () => this.moved(name === "shown" ? "shown" : "draws"));
+      this.input(name).addEventListener("change", () => this.moved(name === "shown" ? "shown" : "episodes"));
     }
     this.first = first;
   }
@@ -179,17 +179,17 @@ export class Controls {
 
   input(name) { return this.fields[name].main; }
 
-  // A new place: its stimuli, policies and first setting.
-  placed(about, words) {
+  // A new source: its stimuli, policies and first variant.
+  opened(about, first) {
     this.about = about;
     const policy = this.input("policy");
     policy.replaceChildren(...about.policies.map((p) => new Option(p)), new Option("from a file…", "file"));
     const stimulus = this.input("stimulus");
     stimulus.replaceChildren(new Option("drawn", "0"), ...Array.from({ length: about.stimuli }, (_, i) => new Option(String(i + 1))));
     stimulus.value = this.first.stimulus <= about.stimuli ? String(this.first.stimulus) : "0";
-    const side = { ...about.side, ...(words.a || {}), params: { ...about.side.params, ...((words.a || {}).params || {}) } };
-    this.sides = { a: structuredClone(side), b: { ...structuredClone(side), scope: "off" } };
-    for (const name of ["regions"]) this.fields[name].box.hidden = about.platform;
+    const variant = { ...about.variant, ...first.a, params: { ...about.variant.params, ...(first.a || {}).params } };
+    this.variants = { a: structuredClone(variant), b: { ...structuredClone(variant), scope: "off" } };
+    this.fields.regions.box.hidden = about.platform;
     document.querySelector("#fit").disabled = about.platform;
     this.own(false, true);
   }
@@ -197,29 +197,29 @@ export class Controls {
   // Whether B has a setting of its own.
   own(on, quietly) {
     this.mode.value = on ? "own" : "nominal";
-    if (on) this.sides.b = { ...structuredClone(this.sides.a), scope: "off" };
+    if (on) this.variants.b = { ...structuredClone(this.variants.a), scope: "off" };
     const radio = document.querySelector("[name=tab][value=b]");
     radio.disabled = !on;
-    this.turn(on ? "b" : "a");
-    if (!quietly) this.moved("side");
+    this.openTab(on ? "b" : "a");
+    if (!quietly) this.moved("variant");
   }
 
-  turn(tab) {
+  openTab(tab) {
     this.tab = tab;
     document.querySelector(`[name=tab][value=${tab}]`).checked = true;
-    const side = this.sides[tab];
-    for (const [name, value] of Object.entries({ ...side.params, regions: side.regions, scope: side.scope, policy: side.policy })) {
+    const { params, ...rest } = this.variants[tab];
+    for (const [name, value] of Object.entries({ ...params, ...rest })) {
       this.fields[name].set(value);
       this.clear(name);
     }
   }
 
-  // A control of the present side was moved.
+  // A control of the present variant was moved.
   read(name, value) {
-    const side = this.sides[this.tab];
-    if (name in side.params) side.params[name] = value; else side[name] = value;
+    const variant = this.variants[this.tab];
+    (name in variant.params ? variant.params : variant)[name] = value;
     this.clear(name);
-    this.moved("side");
+    this.moved("variant");
   }
 
   set(name, value) { this.fields[name].set(value); this.read(name, value); }
@@ -243,8 +243,8 @@ export class Controls {
     }
   }
 
-  get place() {
-    const kind = this.input("place").value;
+  get source() {
+    const kind = this.input("source").value;
     if (kind === "file") return { kind, path: this.input("path").value };
     const seed = count(this.input("graph_seed"));
     return kind === "generated" ? { kind, seed, nodes: count(this.input("nodes")) } : { kind, seed };
@@ -252,9 +252,9 @@ export class Controls {
 
   get choice() {
     return {
-      place: this.settled, a: this.sides.a, b: this.mode.value === "own" ? this.sides.b : null,
-      draws: {
-        episodes: count(this.input("episodes")), seed: count(this.input("seed")),
+      source: this.settled, a: this.variants.a, b: this.mode.value === "own" ? this.variants.b : null,
+      episodes: {
+        count: count(this.input("episodes")), seed: count(this.input("seed")),
         stimulus: Number(this.input("stimulus").value), coupled: this.input("coupled").checked,
         shown: count(this.input("shown")),
       },

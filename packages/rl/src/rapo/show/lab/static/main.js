@@ -1,4 +1,4 @@
-// The page: controls on one side, film, numbers and curves on the other, kept in step.
+// The page: controls on the left, film, metrics and curves beside them, kept in step.
 
 import { Refused, ask, upload } from "./api.js";
 import { Controls } from "./controls.js";
@@ -53,31 +53,31 @@ function refused(error) {
   $("#problem").hidden = false;
 }
 
-async function openPlace(words = {}) {
-  const place = controls.place;
-  const told = await newest("place", { place }, "opening…");
-  if (!told) return;
-  drop("numbers", "film");   // they are of the place before
+async function openSource(first = {}) {
+  const source = controls.source;
+  const reply = await newest("source", { source }, "opening…");
+  if (!reply) return;
+  drop("metrics", "film");   // they are of the source before
   controls.clear();
   $("#problem").hidden = true;
-  controls.settled = place;
-  scene = told;
-  scene.start = (time) => (time < told.horizons[0] + told.horizons[1] ? 0 : told.horizons[0] + told.horizons[1]);
+  controls.settled = source;
+  scene = reply;
+  scene.start = (time) => (time < reply.horizons[0] + reply.horizons[1] ? 0 : reply.horizons[0] + reply.horizons[1]);
   forget();
   pictures.forEach((p) => { p.film = null; p.chosen = -1; });
-  $("#title").textContent = told.title;
-  $("#remarks").replaceChildren(...told.remarks.map((words_) => Object.assign(document.createElement("li"), { textContent: words_ })));
-  $("#remarks").hidden = !told.remarks.length;
-  $("#of-reach").textContent = told.counts.reach;
-  $("#of-sensitive").textContent = told.counts.sensitive;
-  legend(told);
-  controls.placed(told, words);
-  player.phases(told.horizons);
-  pictures.forEach((p) => { p.scene = scene; p.side = controls.sides.a; p.layout(); });
+  $("#title").textContent = reply.title;
+  $("#warnings").replaceChildren(...reply.warnings.map((text) => Object.assign(document.createElement("li"), { textContent: text })));
+  $("#warnings").hidden = !reply.warnings.length;
+  $("#of-reach").textContent = reply.counts.reach;
+  $("#of-sensitive").textContent = reply.counts.sensitive;
+  legend(reply);
+  controls.opened(reply, first);
+  player.phases(reply.horizons);
+  pictures.forEach((p) => { p.scene = scene; p.side = controls.variants.a; p.layout(); });
   await run();
 }
 
-// Numbers of the place before are not shown beside another one.
+// Metrics of the source before are not shown beside another one.
 function forget() {
   shown = counts = null;
   curves.forEach((c) => c.clear());
@@ -85,42 +85,42 @@ function forget() {
   for (const name of ["#point", "#how", "#count-a", "#count-b"]) $(name).textContent = "";
 }
 
-// Numbers and curves of the present choice; the film follows once the controls rest.
+// Metrics and curves of the present choice; the film follows once the controls rest.
 async function run() {
   if (!controls.settled) return;
   drop("film");
   const choice = controls.choice;
-  const told = await newest("numbers", choice, `running ${choice.draws.episodes} episodes…`);
-  if (!told) return;
+  const reply = await newest("metrics", choice, `running ${choice.episodes.count} episodes…`);
+  if (!reply) return;
   controls.clear();
   $("#problem").hidden = true;
   shown = choice;
-  fill($("#rows"), told.sides);
-  $("#of").textContent = choice.draws.episodes;
+  fill($("#rows"), reply.variants);
+  $("#of").textContent = choice.episodes.count;
   const own = choice.b !== null;
-  const [a, b] = told.sides.map((side) => side.point);
+  const [a, b] = reply.variants.map((each) => each.point);
   $("#point").textContent = !own ? a : a === b ? `A and B: ${a}` : `A: ${a} B: ${b}`;
-  $("#how").textContent = told.sides[0].heavy
+  $("#how").textContent = reply.variants[0].heavy
     ? "Cascades vary much between episodes: ratios are those of means, with a bootstrap over episodes. Intervals are of 95%, curves moving means of 10 steps."
     : "Means over episodes with 95% intervals; curves are moving means of 10 steps, thin ones of the episode that is filmed.";
   $("#name-a").textContent = scopeName(choice.a.scope);
   $("#name-b").textContent = own ? scopeName(choice.b.scope) : "P0";
-  counts = told.arrays;
-  curves.forEach((c) => c.show(told.arrays, scene.horizons));
+  counts = reply.arrays;
+  curves.forEach((c) => c.show(reply.arrays, scene.horizons));
   window.lab.drawn = performance.now();
   filming = true;
   rest = setTimeout(() => film(choice), FILM_WAITS);
 }
 
 async function film(choice) {
-  const told = await newest("film", choice, "filming one episode…");
+  const reply = await newest("film", choice, "filming one episode…");
   filming = Boolean(waiting.asked.film);   // a newer one may be under way
-  if (!told) return;
+  if (!reply) return;
   ["a", "b"].forEach((side, i) => {
-    const mine = Object.entries(told.arrays).filter(([name]) => name.startsWith(`${side}.`));
+    const mine = Object.entries(reply.arrays).filter(([name]) => name.startsWith(`${side}.`));
     const arrays = Object.fromEntries(mine.map(([name, array]) => [name.slice(2), array]));
     const setting = side === "b" ? choice.b || { ...choice.a, scope: "off" } : choice.a;
-    pictures[i].show(scene, { arrays, every: told.every[i], stimulus: told.stimulus }, structuredClone(setting));
+    pictures[i].show(scene, { arrays, every: reply.every[i], stimulus: reply.stimulus }, structuredClone(setting));
   });
   step(player.time);
   window.lab.filmed = performance.now();
@@ -134,10 +134,10 @@ function scopeName(scope) {
   return { full: "RAPO", off: "P0", topk: `top ${rest}`, local: `local, ${rest}` }[kind];
 }
 
-function legend(told) {
-  const words = told.kind === "graph"
+function legend(reply) {
+  const words = reply.kind === "graph"
     ? [["is-active", "active"], ["is-sensitive", "V_sens"], ["is-scar", "scar"], ["is-seed", "where the stimulus enters"]]
-    : [["is-active", told.kind === "lines" ? "flows on a link" : "walkers"],
+    : [["is-active", reply.kind === "lines" ? "flows on a link" : "walkers"],
        ["is-sensitive", "where harm is done (hidden from the platform)"], ["is-scar", "scar"]];
   $("#legend").replaceChildren(...words.map(([kind, text]) =>
     Object.assign(document.createElement("span"), { className: kind, textContent: text })));
@@ -181,7 +181,7 @@ async function copied(kind) {
   if (shown) await copy(kind, shown); else nothing();
 }
 
-function nothing() { refused(new Refused({ error: "there are no numbers yet" })); }
+function nothing() { refused(new Refused({ error: "there are no metrics yet" })); }
 
 // The numbers that are shown, as something to take away.
 async function taken(kind, words, name) {
@@ -205,24 +205,24 @@ $("#gif").addEventListener("click", async () => {
 });
 
 async function fit() {
-  const side = controls.sides[controls.tab];
-  const told = await newest("fit", { ...controls.choice, a: side }, "fitting…");
-  if (!told) return;
-  if (told.regions) { controls.fields.regions.set(told.regions); side.regions = told.regions; }
-  controls.set("tau", told.tau);
+  const variant = controls.variants[controls.tab];
+  const reply = await newest("fit", { ...controls.choice, a: variant }, "fitting…");
+  if (!reply) return;
+  if (reply.regions) { controls.fields.regions.set(reply.regions); variant.regions = reply.regions; }
+  controls.set("tau", reply.tau);
 }
 
 async function start() {
-  const told = await ask("start", {});
-  curves = told.curves.map((name) => new Curve($(`#curve-${name}`), name));
+  const reply = await ask("start", {});
+  curves = reply.curves.map((name) => new Curve($(`#curve-${name}`), name));
   window.lab.curves = curves;
-  controls = new Controls(told, {
-    moved: (what) => (what === "place" ? openPlace() : run()),
+  controls = new Controls(reply, {
+    moved: (what) => (what === "source" ? openSource() : run()),
     fit,
     upload: (file) => safely(async () => {
       const { path } = await upload(file);
       controls.fields.path.set(path);
-      await openPlace();
+      await openSource();
     }),
   });
   window.lab.controls = controls;
@@ -231,7 +231,7 @@ async function start() {
   dark.addEventListener("change", () => requestAnimationFrame(again));
   let width = innerWidth;
   addEventListener("resize", () => { if (innerWidth !== width) { width = innerWidth; again(); } });
-  await openPlace(told.words);
+  await openSource(reply.first);
 }
 
 start().catch(refused);

@@ -125,7 +125,7 @@ export class Picture {
     if (row >= 0 && this.side.scope !== "off") {
       const strength = new Float32Array(regions);
       for (let r = 0; r < regions; r++) {
-        strength[r] = this.film.arrays.open.data[r] ? 0 : this.closed(r, row);
+        strength[r] = this.film.arrays.never_gated.data[r] ? 0 : this.closed(r, row);
       }
       const half = 3.2 * this.size;
       for (let v = 0; v < n; v++) {
@@ -196,12 +196,12 @@ export class Picture {
     const name = graph ? `node ${id}` : `region ${i}`;
     const inside = graph && this.scene.arrays.sensitive.data[i] ? " of V_sens" : "";
     if (r < 0) return [name, `${inside}, in a region that never carries harm: psi 1`];
-    const { G, H, open } = this.film.arrays;
+    const { G, H, never_gated } = this.film.arrays;
     const row = this.row(this.time);
     const g = row < 0 ? 0 : G.data[row * G.shape[1] + r], h = row < 0 ? 0 : H.data[row * H.shape[1] + r];
     const { w_G, w_H, psi_min } = this.side.params;
     const psi = Math.min(1, Math.max(psi_min, Math.exp(-w_G * g - w_H * h)));
-    const idle = this.side.scope === "off" || open.data[r] ? " (not applied here)" : "";
+    const idle = this.side.scope === "off" || never_gated.data[r] ? " (not applied here)" : "";
     const of = graph ? `, region ${r + 1} of ${G.shape[1]} that carry harm` : "";
     return [name, `${inside}${of}: G ${g.toFixed(3)}, H ${h.toFixed(3)}, psi ${psi.toFixed(3)}${idle}`];
   }

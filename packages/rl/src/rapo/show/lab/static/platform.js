@@ -19,7 +19,7 @@ class Shapes {
 
   scar(r, row) {
     const p = this.picture;
-    if (row < 0 || p.side.scope === "off" || p.film.arrays.open.data[r]) return 0;
+    if (row < 0 || p.side.scope === "off" || p.film.arrays.never_gated.data[r]) return 0;
     return p.closed(r, row);
   }
 

@@ -15,10 +15,10 @@ const PLAIN = new Set(["ReplayReturn", "ScarMass"]);   // no ratios: drawn on no
 const SVG = "http://www.w3.org/2000/svg";
 const WIDTH = 66, MOST = 1.3;
 
-// sides: [{rows: [{name, mean, low, high, pooled}]}] of A and B.
-export function fill(body, sides) {
-  body.replaceChildren(...sides[0].rows.map((row, i) => {
-    const other = sides[1].rows[i];
+// variants: [{rows: [{name, mean, low, high, pooled}]}] of A and B.
+export function fill(body, variants) {
+  body.replaceChildren(...variants[0].rows.map((row, i) => {
+    const other = variants[1].rows[i];
     const line = document.createElement("tr");
     const [name, about] = NAMES[row.name];
     const head = document.createElement("th");

@@ -51,12 +51,12 @@ export class Waiting {
     while (this.any) {
       await new Promise((done) => setTimeout(done, EVERY));
       if (!this.any || performance.now() - began < SHOWN) continue;
-      let told = { words: "", share: null };
-      try { told = await ask("progress", {}); } catch { /* the question itself tells */ }
+      let reply = { part: "", share: null };
+      try { reply = await ask("progress", {}); } catch { /* the question itself tells */ }
       if (!this.any || this.stopped) continue;
       this.box.hidden = false;
-      if (told.share === null) this.bar.removeAttribute("value"); else this.bar.value = told.share;
-      this.far.textContent = told.share === null ? "" : `${told.words} ${Math.round(100 * told.share)}%`;
+      if (reply.share === null) this.bar.removeAttribute("value"); else this.bar.value = reply.share;
+      this.far.textContent = reply.share === null ? "" : `${reply.part} ${Math.round(100 * reply.share)}%`;
     }
     this.looking = false;
   }
