@@ -413,3 +413,12 @@ def test_bad_snapshots_change_nothing(make):
             assert np.array_equal(value, before[key]), key
     x, _ = env.restore({name: value.tolist() for name, value in before.items()})
     assert np.array_equal(x, before["x"])
+
+
+def test_run_needs_an_external_schedule_and_begun_episodes():
+    env = GraphDiffusionVectorEnv(2, nodes=60)
+    env.reset(seed=0)
+    with pytest.raises(ValueError, match="schedule='external'"):
+        env.run(0, 5)
+    with pytest.raises(ValueError, match="call reset"):
+        env.like(2, schedule="external").run(0, 5)

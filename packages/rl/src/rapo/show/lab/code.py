@@ -69,8 +69,9 @@ def _command(source: Source, variant: Variant, episodes: Episodes) -> str:
     if ident.kind == FILE:
         line += ["--graph", ident.path]
     else:
-        which = ["--nodes", str(ident.nodes)] if ident.kind == GENERATED else ["--env", ident.kind]
-        line += [*which, "--graph-seed", str(ident.seed)]
+        generated = ["--nodes", str(ident.nodes), "--graph-seed"]
+        line += generated if ident.kind == GENERATED else ["--env", ident.kind, "--platform-seed"]
+        line.append(str(ident.seed))
     for name in CONSTANTS:
         value = getattr(variant.params, name)
         if value != getattr(first.params, name):

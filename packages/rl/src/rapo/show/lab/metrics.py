@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -13,11 +13,10 @@ import numpy as np
 from rapo.rsd.frame import against
 from rapo.rsd.result import RSDResult
 from rapo.rsd.runner import evaluate
-from rapo.show.lab.constant import run_constant
 from rapo.show.lab.latest_job import OnProgress
 from rapo.show.lab.policies import LoadedPolicy, load_policy
 from rapo.show.lab.request import Episodes, Variant, blame
-from rapo.show.lab.sources import GraphSource, Source
+from rapo.show.lab.sources import Source
 
 ROWS = (
     "RAG", "AUC_R", "SM_R", "OddsRatio", "Selectivity", "SM_vs_P0", "ReplayReturn", "ReturnKept",
@@ -138,14 +137,13 @@ def _run(
 ) -> RSDResult:
     """The diagnostic of a variant, without its `P0` reference run."""
     env: Any = source.make(variant, loaded.observe)
-    if isinstance(source, GraphSource) and loaded.action is not None:
-        return run_constant(env, loaded.action, episodes, on_progress)
-    return blame(
+    result = blame(
         "policy",
         lambda: evaluate(
             env, loaded.policy, selectivity=True, progress=on_progress, **episodes.options
         ),
     )
+    return replace(result, cascade=None, laws=None)  # the page shows neither, and both are large
 
 
 def _row(name: str, metric: dict[str, Any]) -> dict[str, Any]:
