@@ -209,7 +209,7 @@ def test_a_stopped_training_says_how_to_go_on_and_its_policy_that_it_is_not_fini
     assert told.strip() == (
         f"rapo: stopped; to go on from what was saved last in run: rapo {' '.join(words)} --resume"
     )
-    result = rapo("rsd", path, "--episodes", 2, "--horizons", "20,5,20")
+    result = rapo("rsd", path.parent, "--episodes", 2, "--horizons", "20,5,20")
     assert result.returncode == 0, result.stderr
     lines = result.stdout.splitlines()
     assert "The shield (threshold 0.5) simulated 4,800 transitions per environment step." in lines

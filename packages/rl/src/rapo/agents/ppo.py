@@ -139,10 +139,11 @@ class PPO:
         return costs
 
     def collect(self, rng: np.random.Generator) -> tuple[Float, Rollout]:
-        """Run the policy for a rollout; raw observations (T * N, d), and what can be learned from.
+        """Play one rollout; return its observations (T * N, d) and the steps to learn from.
 
-        That is a window of as many steps which ends the largest lag earlier: all that its actions
-        cause first has arrived. It is shorter, or empty, at the start of training.
+        A cost arrives `lag` steps after the action that caused it, so the newest steps, as many as
+        the largest lag, are not complete yet. They wait in `self.waiting` and come first in the
+        next rollout. At the start of training fewer steps are complete than were played, or none.
         """
         config, model = self.config, self.model
         raw, means, fresh = self._run(rng)
@@ -155,11 +156,11 @@ class PPO:
         after = model.act(torch.from_numpy(self.normaliser(self.x)), state)[2]
         after = self._with_phase(after, self.phase)
         flat, shape = steps.features.flatten(0, 1), steps.signals.shape
-        found: Float = model.critic.forward(torch.cat([flat, after, steps.last])).numpy()
-        found = found / (1 - self.discounts)
-        values = found[: len(flat)].reshape(shape)
-        nexts = np.concatenate([values[1:], found[None, len(flat) : len(flat) + config.envs]])
-        nexts[steps.ends[:, 0], steps.ends[:, 1]] = found[len(flat) + config.envs :]
+        answers: Float = model.critic.forward(torch.cat([flat, after, steps.last])).numpy()
+        answers = answers / (1 - self.discounts)
+        values = answers[: len(flat)].reshape(shape)
+        nexts = np.concatenate([values[1:], answers[None, len(flat) : len(flat) + config.envs]])
+        nexts[steps.ends[:, 0], steps.ends[:, 1]] = answers[len(flat) + config.envs :]
         nexts[steps.terminated] = 0
 
         decay = [config.gamma * config.gae_lambda, *(c.decay for c in self.constraints)]

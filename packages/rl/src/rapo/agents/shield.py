@@ -133,13 +133,13 @@ class Shield:
                 f"the watched environment runs {env.num_envs} episodes, got {len(x)} "
                 "observations; watch the environment that is stepped"
             )
-        given = self.policy.act(x, draws)[1]
-        if given is None:
+        bare = self.policy.act(x, draws)[1]
+        if bare is None:
             raise UserError(
                 f"{type(self.policy).__name__} tells no action law, so nothing can be "
                 "renormalised; give a policy whose act() returns (actions, law)"
             )
-        law = checked_law(np.asarray(given, np.float64), env.num_envs)
+        law = checked_law(np.asarray(bare, np.float64), env.num_envs)
         if law.shape[1] != len(ACTIONS):
             raise UserError(
                 f"the law must be over the {len(ACTIONS)} actions {ACTIONS}, got shape {law.shape}"

@@ -91,10 +91,10 @@ class MLflow:
         self.client.update_run(self.run, status="RUNNING")
 
     def _new(self, name: str, config: Mapping[str, Any]) -> str:
-        known = os.environ.get("MLFLOW_EXPERIMENT_NAME", "rapo")
-        found = self.client.get_experiment_by_name(known)
-        place = self.client.create_experiment(known) if found is None else found.experiment_id
-        run = str(self.client.create_run(place, run_name=name).info.run_id)
+        title = os.environ.get("MLFLOW_EXPERIMENT_NAME", "rapo")
+        earlier = self.client.get_experiment_by_name(title)
+        number = self.client.create_experiment(title) if earlier is None else earlier.experiment_id
+        run = str(self.client.create_run(number, run_name=name).info.run_id)
         values = [(key, text) for key, text in _flat(config) if len(text) <= LONGEST]
         for i in range(0, len(values), AT_ONCE):
             piece = [self.mlflow.entities.Param(*pair) for pair in values[i : i + AT_ONCE]]

@@ -200,8 +200,8 @@ def _summarise(
 
 def _mean(rows: pd.DataFrame, name: str) -> float | None:
     """Mean of a column; None where no episode has ended."""
-    found = float(rows[name].mean())
-    return round(found, 4) if isfinite(found) else None
+    mean = float(rows[name].mean())
+    return round(mean, 4) if isfinite(mean) else None
 
 
 class _Log:

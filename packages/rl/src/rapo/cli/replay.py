@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -25,61 +26,85 @@ if TYPE_CHECKING:
     from rapo.rsd.result import RSDResult
 
 
+Policy = Annotated[
+    str,
+    typer.Argument(
+        help="The folder of a run, aggressive, moderate, conservative, the number of an action, "
+        "scripted, a .zip of Stable-Baselines3 (PPO, A2C, DQN, ...), or package.module:name of a "
+        "policy of your own."
+    ),
+]
+AsMethod = Annotated[
+    str | None, typer.Option(help="Runs: as what to evaluate it, such as off@rep or Shield.")
+]
+Threshold = Annotated[float | None, typer.Option(help="Runs: of a Shield.")]
+Env = Annotated[
+    str | None,
+    typer.Option(
+        metavar="ID",
+        help="Instead of a graph: a Gymnasium id (rapo/Routing-v0, package:ID, ...), or "
+        "package.module:name of what makes an environment of the ReplayEnv protocol.",
+    ),
+]
+EnvKwargs = Annotated[
+    str | None, typer.Option(help="Keyword arguments of the environment, as JSON.")
+]
+Nodes = Annotated[int | None, typer.Option(help="Size of the graph, default 250.")]
+GraphSeed = Annotated[int | None, typer.Option(help="Seed of the graph, default 0.")]
+Deformation = Annotated[
+    str | None, typer.Option(help="full (default), off, topk:<k> or local[:<share>].")
+]
+Observe = Annotated[str | None, typer.Option(help="x (default), or xGH to show the fields.")]
+Coupled = Annotated[bool, typer.Option("--coupled", help="Replay reuses the draws of Exposure.")]
+OffAtReplay = Annotated[
+    bool, typer.Option("--off-at-replay", help="Sample Replay from P0 (off@rep).")
+]
+AgainstP0 = Annotated[
+    bool,
+    typer.Option("--against-p0", help="Also run a P0 twin: SM_vs_P0, Reach_vs_P0, ReturnKept."),
+]
+Selectivity = Annotated[
+    bool, typer.Option("--selectivity", help="Also begin Replay under another stimulus.")
+]
+Horizons = Annotated[
+    str | None, typer.Option(help="Steps of exposure, decay, replay, such as 500,200,500.")
+]
+GRAPH_OPTIONS = ("nodes", "graph_seed", "graph", "regions", "fit")
+"""Keyword arguments that graphs alone take."""
+
+
+@dataclass(frozen=True)
+class Subject:
+    """The policy and the environment that `rapo rsd` names."""
+
+    policy: str
+    env: str | None
+    env_kwargs: Mapping[str, Any]
+    method: str | None
+    threshold: float | None
+
+
 def rsd(
-    policy: Annotated[
-        str,
-        typer.Argument(
-            help="The folder of a run, aggressive, moderate, conservative, scripted, a .zip of "
-            "Stable-Baselines3 (PPO, A2C, DQN, ...), or package.module:name of a policy of your "
-            "own."
-        ),
-    ],
-    method: Annotated[
-        str | None,
-        typer.Option(help="Runs: as what to evaluate it, such as off@rep or Shield."),
-    ] = None,
-    threshold: Annotated[float | None, typer.Option(help="Runs: of a Shield.")] = None,
-    env: Annotated[
-        str | None,
-        typer.Option(
-            metavar="ID",
-            help="Instead of a graph: a Gymnasium id (rapo/Routing-v0, package:ID, ...), or "
-            "package.module:name of what makes an environment of the ReplayEnv protocol.",
-        ),
-    ] = None,
-    env_kwargs: Annotated[
-        str | None, typer.Option(help="Keyword arguments of the environment, as JSON.")
-    ] = None,
+    policy: Policy,
+    method: AsMethod = None,
+    threshold: Threshold = None,
+    env: Env = None,
+    env_kwargs: EnvKwargs = None,
     platform_seed: PlatformSeed = None,
-    nodes: Annotated[int | None, typer.Option(help="Size of the graph, default 250.")] = None,
-    graph_seed: Annotated[int | None, typer.Option(help="Seed of the graph, default 0.")] = None,
+    nodes: Nodes = None,
+    graph_seed: GraphSeed = None,
     graph: GraphFile = None,
-    deformation: Annotated[
-        str | None, typer.Option(help="full (default), off, topk:<k> or local[:<share>].")
-    ] = None,
+    deformation: Deformation = None,
     regions: Regions = None,
     fit: Fit = None,
-    observe: Annotated[
-        str | None, typer.Option(help="x (default), or xGH to show the fields.")
-    ] = None,
+    observe: Observe = None,
     episodes: Annotated[int, typer.Option(help="RSD episodes.")] = 20,
     seed: Annotated[int, typer.Option(help="Seed of the first episode.")] = 0,
-    coupled: Annotated[
-        bool, typer.Option("--coupled", help="Replay reuses the draws of Exposure.")
-    ] = False,
-    off_at_replay: Annotated[
-        bool, typer.Option("--off-at-replay", help="Sample Replay from P0 (off@rep).")
-    ] = False,
-    against_p0: Annotated[
-        bool,
-        typer.Option("--against-p0", help="Also run a P0 twin: SM_vs_P0, Reach_vs_P0, ReturnKept."),
-    ] = False,
-    selectivity: Annotated[
-        bool, typer.Option("--selectivity", help="Also begin Replay under another stimulus.")
-    ] = False,
-    horizons: Annotated[
-        str | None, typer.Option(help="Steps of exposure, decay, replay, such as 500,200,500.")
-    ] = None,
+    coupled: Coupled = False,
+    off_at_replay: OffAtReplay = False,
+    against_p0: AgainstP0 = False,
+    selectivity: Selectivity = False,
+    horizons: Horizons = None,
     out: Annotated[Path | None, typer.Option(help="Folder to save the result in.")] = None,
     force: Force = False,
 ) -> None:
@@ -93,11 +118,8 @@ def rsd(
     """  # noqa: D301  # click keeps the lines after a backspace as they are
     from rich.console import Console
 
-    from rapo.agents.run_config import GRAPH_ENV
-    from rapo.policies import is_run
     from rapo.rsd.report import text_table
     from rapo.rsd.result import files_in
-    from rapo.rsd.runner import evaluate
     from rapo_core.files import refuse_to_overwrite
 
     options: dict[str, Any] = {
@@ -108,30 +130,12 @@ def rsd(
     if out is not None:
         refuse_to_overwrite(*files_in(out), force=force)
     made_of = {"deformation": deformation, "regions": regions, "observe": observe, "fit": fit}
-    kwargs = graph_kwargs(nodes, graph_seed, graph, **made_of)
-    if platform_seed is not None:
-        if env in (None, GRAPH_ENV):
-            raise UserError(f"--platform-seed {platform_seed} needs --env with a platform")
-        kwargs["seed"] = platform_seed
+    kwargs = graph_kwargs(nodes, graph_seed, graph, **made_of, seed=platform_seed)
     if env_kwargs is not None:
         from rapo.agents.run_file import parse_env_kwargs
 
         kwargs |= parse_env_kwargs("--env-kwargs", env_kwargs)
-    on_graph = env in (None, GRAPH_ENV)
-    if not on_graph and (idle := {"nodes", "graph_seed", "graph", "regions", "fit"} & {*kwargs}):
-        raise UserError(f"{', '.join(sorted(idle))} are for graphs, not for --env {env}")
-    as_what = {"--method": method, "--threshold": threshold}
-    if env is None and is_run(policy):
-        result = _evaluate_run(policy, kwargs, method, threshold, options)
-    elif used := [name for name, value in as_what.items() if value is not None]:
-        raise UserError(
-            f"{', '.join(used)} is for runs on what they were trained on, got {policy!r}"
-        )
-    else:
-        if env is not None and is_run(policy):
-            kwargs = {**_shown_to(policy, env), **kwargs}
-        made = make_environment(GRAPH_ENV if env is None else env, kwargs)
-        result = evaluate(made, _policy_of(policy, made), **options)
+    result = _evaluate(Subject(policy, env, kwargs, method, threshold), options)
     console = Console()
     console.print(text_table({result.manifest.get("method", policy): result}))
     for line in _notes(result.manifest):
@@ -139,6 +143,29 @@ def rsd(
     if out is not None:
         result.save(out, force=force)
         console.print(f"wrote {out}; rapo report {out} makes a page of it", highlight=False)
+
+
+def _evaluate(subject: Subject, options: Mapping[str, Any]) -> RSDResult:
+    """Evaluate a run on what it was trained on, any other policy on the environment named."""
+    from rapo.agents.run_config import GRAPH_ENV
+    from rapo.policies import is_run
+    from rapo.rsd.runner import evaluate
+
+    policy, kwargs = subject.policy, dict(subject.env_kwargs)
+    env = GRAPH_ENV if subject.env is None else subject.env
+    if env == GRAPH_ENV and "seed" in kwargs:
+        raise UserError(f"--platform-seed {kwargs['seed']} needs --env with a platform")
+    if env != GRAPH_ENV and (idle := [name for name in GRAPH_OPTIONS if name in kwargs]):
+        raise UserError(f"{', '.join(idle)} are for graphs, not for --env {env}")
+    if subject.env is None and is_run(policy):
+        return _evaluate_run(subject, options)
+    as_what = {"--method": subject.method, "--threshold": subject.threshold}
+    if used := ", ".join(name for name, value in as_what.items() if value is not None):
+        raise UserError(f"{used} is for runs on what they were trained on, got {policy!r}")
+    if is_run(policy):
+        kwargs = {**_shown_to(policy, env), **kwargs}
+    made = make_environment(env, kwargs)
+    return evaluate(made, _policy_of(policy, made), **options)
 
 
 def _shown_to(folder: str, env: str) -> dict[str, Any]:
@@ -162,16 +189,11 @@ def _policy_of(name: str, env: Any) -> Any:
     return find_policy(name, actions=int(getattr(space, "n", 0)), action_names=names)
 
 
-def _evaluate_run(
-    folder: str,
-    kwargs: Mapping[str, Any],
-    method: str | None,
-    threshold: float | None,
-    options: Mapping[str, Any],
-) -> RSDResult:
+def _evaluate_run(subject: Subject, options: Mapping[str, Any]) -> RSDResult:
     """Evaluate a run on what it was trained on; options of a graph have to be those of its own."""
     from rapo.paper.evaluation import evaluate_run
 
+    kwargs = subject.env_kwargs
     expected = {n: v for n, v in kwargs.items() if n in ("nodes", "graph_seed")}
     graph = kwargs.get("graph")
     if others := {n: v for n, v in kwargs.items() if n != "graph" and n not in expected}:
@@ -180,7 +202,7 @@ def _evaluate_run(
             "what else it can be evaluated as"
         )
     return evaluate_run(
-        folder, method=method, threshold=threshold, expected=expected,
+        subject.policy, method=subject.method, threshold=subject.threshold, expected=expected,
         graph_hash=None if graph is None else graph.hash, **options,
     )  # fmt: skip
 

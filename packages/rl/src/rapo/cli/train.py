@@ -123,42 +123,49 @@ def train(
     rapo train SS --env CartPole-v1 --cost costs:right_of_line --budget 25
     rapo train --config runs/RAPO/run.toml --seed 1 --out runs/RAPO-1
     """  # noqa: D301  # click keeps the lines after a backspace as they are
-    from rich.console import Console
-
-    from rapo.agents.run_file import NAME, read_run
-
     options = TrainOptions(
         method=method, env=env, env_kwargs=env_kwargs, platform_seed=platform_seed, cost=cost,
         delay=delay, nodes=nodes, graph_seed=graph_seed, graph=graph, regions=regions, fit=fit,
         reading=reading, seed=seed, steps=steps, budget=budget, threshold=threshold,
         track=_trackers(track, tensorboard), changes=tuple(change or ()),
     )  # fmt: skip
-    console = Console()
     with stoppable("nothing was written"):
-        if policy is not None or match is not None:
+        if policy is None and match is None:
+            _train_runs(options, config, out, resume, jobs)
+        else:
             more = {"config": config, "resume": resume or None, "jobs": jobs}
-            _guard(console, options, policy, match, out, more)
-            return
-        configs = run_configs(None if config is None else read_run(config), options)
-        folders = [run_folder(out, each, len(configs) > 1) for each in configs]
-        taken = [folder for folder in folders if (folder / NAME).exists()]
-        if taken and not resume:
-            raise UserError(f"{taken[0]} holds a run; go on with --resume, or choose another --out")
-        configs = [_settled(each, console) for each in configs]
-        first = configs[0]
-        place = "" if first.on_graph else f" on {first.env}"
-        console.print(
-            f"{first.method}{place}: {first.updates * first.ppo.rollout:,} steps "
-            f"({first.updates:,} x {first.ppo.rollout})",
-            highlight=False,
-        )
-        if taken and not first.has_episodes:
-            console.print(f"{first.env} has no snapshot: going on with new episodes")
-        count = os.cpu_count() or 1 if jobs is None else jobs
-        try:
-            summaries = train_all(configs, folders, jobs=count, resume=resume, console=console)
-        except KeyboardInterrupt:
-            raise _stopped(folders, sys.argv[1:], resume) from None
+            _guard(options, policy, match, out, more)
+
+
+def _train_runs(
+    options: TrainOptions, file: Path | None, out: Path | None, resume: bool, jobs: int | None
+) -> None:
+    """Train every run that the options name; see `train` for the arguments."""
+    from rich.console import Console
+
+    from rapo.agents.run_file import NAME, read_run
+
+    console = Console()
+    configs = run_configs(None if file is None else read_run(file), options)
+    folders = [run_folder(out, each, len(configs) > 1) for each in configs]
+    taken = [folder for folder in folders if (folder / NAME).exists()]
+    if taken and not resume:
+        raise UserError(f"{taken[0]} holds a run; go on with --resume, or choose another --out")
+    configs = [_settled(each, console) for each in configs]
+    first = configs[0]
+    place = "" if first.on_graph else f" on {first.env}"
+    console.print(
+        f"{first.method}{place}: {first.updates * first.ppo.rollout:,} steps "
+        f"({first.updates:,} x {first.ppo.rollout})",
+        highlight=False,
+    )
+    if taken and not first.has_episodes:
+        console.print(f"{first.env} has no snapshot: going on with new episodes")
+    count = os.cpu_count() or 1 if jobs is None else jobs
+    try:
+        summaries = train_all(configs, folders, jobs=count, resume=resume, console=console)
+    except KeyboardInterrupt:
+        raise _stopped(folders, sys.argv[1:], resume) from None
     for folder, summary in zip(folders, summaries, strict=True):
         _print_summary(console, folder, summary)
 
@@ -207,7 +214,6 @@ def run_folder(out: Path | None, config: RunConfig, several: bool) -> Path:
 
 
 def _guard(
-    console: Console,
     options: TrainOptions,
     policy: Path | None,
     match: Path | None,
@@ -217,16 +223,18 @@ def _guard(
     """Put a shield around a GE that is trained already.
 
     Args:
-        console: where to print.
         options: of which only the method and the threshold may be given.
         policy: run of GE.
         match: run of RAPO, whose return Shield-UM matches.
         out: folder of the shielded policy.
         others: further options, which are refused.
     """
+    from rich.console import Console
+
     from rapo.agents.methods import method_named
     from rapo.paper.shields import make_shield
 
+    console = Console()
     row = method_named(options.method or "Shield")
     if row.shield is None:
         raise UserError(f"--policy and --match are for shields, got {row.name}")

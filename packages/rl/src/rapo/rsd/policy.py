@@ -137,8 +137,8 @@ class _CallableActor:
     def act(self, x: Float, draws: Float) -> tuple[npt.NDArray[Any], Float | None]:
         law = getattr(self.policy, "law", None)
         if law is not None:
-            given = np.asarray(law(x) if self.batched else [law(row) for row in x], float)
-            return choose(checked_law(given, len(x)), draws, self.deterministic)
+            answer = np.asarray(law(x) if self.batched else [law(row) for row in x], float)
+            return choose(checked_law(answer, len(x)), draws, self.deterministic)
         return np.asarray(self.policy(x) if self.batched else [self.policy(row) for row in x]), None
 
 
@@ -205,8 +205,8 @@ class _ModelActor:
                     layers, _, size = self.policy.lstm_hidden_state_shape
                     self.state = (torch.zeros(layers, len(x), size, device=seen.device),) * 2
                 starts = torch.as_tensor(self.start, dtype=torch.float32, device=seen.device)
-                found, self.state = self.policy.get_distribution(seen, self.state, starts)
+                law, self.state = self.policy.get_distribution(seen, self.state, starts)
                 self.start = np.zeros(len(x), np.bool_)
             else:
-                found = self.policy.get_distribution(seen)
-        return np.asarray(found.distribution.probs.cpu().numpy(), np.float64)
+                law = self.policy.get_distribution(seen)
+        return np.asarray(law.distribution.probs.cpu().numpy(), np.float64)
