@@ -17,6 +17,20 @@ def test_a_folder_of_another_config_is_refused_and_stays_as_it_is(tmp_path):
     assert read_manifest(tmp_path)["command"] == "rapo x"
 
 
+def test_a_refusal_names_the_values_inside_tables(tmp_path):
+    values = {f"value{i}": i for i in range(9)}
+    claim_folder(tmp_path, {"setting": {**values, "delay": 50}, "steps": 5})
+    for changed, names in (
+        ({**values, "delay": 40}, r"in setting\.delay \(there setting\.delay = 50, now 40\)"),
+        (
+            {"delay": 50, "spread": 1},
+            r"in setting\.spread, .*value3 and 5 more \(there .* None",
+        ),
+    ):
+        with pytest.raises(ValueError, match=names):
+            claim_folder(tmp_path, {"setting": changed, "steps": 5})
+
+
 def test_a_manifest_is_added_to(tmp_path):
     claim_folder(tmp_path, {"steps": 5})
     note(tmp_path, studies=["one"])

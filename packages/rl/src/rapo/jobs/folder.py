@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import platform
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,8 @@ from rapo_core.version import VERSION
 NAME = "manifest.json"
 PACKAGES = ("numpy", "numba", "torch", "gymnasium", "pandas", "scipy")
 """Whose versions results may depend on."""
+NAMED = 5
+"""Values of another config that a refusal names."""
 EARLIER = ("0.1", "0.2")
 """Versions whose results are not read: they wrote another format."""
 
@@ -80,14 +82,26 @@ def claim_folder(out: Path, config: Mapping[str, Any], **about: Any) -> None:
 
 
 def refuse_another_config(out: Path, before: Mapping[str, Any], mine: Mapping[str, Any]) -> None:
-    """Refuse a folder whose results are of another config than `mine`; name the first value."""
-    names = sorted(k for k in {*before, *mine} if before.get(k) != mine.get(k))
+    """Refuse a folder whose results are of another config than `mine`; name what differs."""
+    there, now = dict(_leaves(before)), dict(_leaves(mine))
+    names = sorted(name for name in {*there, *now} if there.get(name) != now.get(name))
     if names:
-        first = names[0]
+        first, more = names[0], len(names) - NAMED
+        rest = f" and {more} more" if more > 0 else ""
         raise UserError(
-            f"{out} holds results of another config; they differ in {', '.join(names)} "
-            f"(there {first} = {before.get(first)}, now {mine.get(first)}); choose another --out"
+            f"{out} holds results of another config; they differ in {', '.join(names[:NAMED])}"
+            f"{rest} (there {first} = {there.get(first)}, now {now.get(first)}); choose another "
+            "--out"
         )
+
+
+def _leaves(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """Values of nested tables, named such as `setting.delay`."""
+    for name, value in values.items():
+        if isinstance(value, Mapping):
+            yield from _leaves(value, f"{prefix}{name}.")
+        else:
+            yield f"{prefix}{name}", value
 
 
 def note(out: Path, **about: Any) -> None:
