@@ -1,8 +1,8 @@
 """Public names of the platforms and the modules that they are loaded from."""
 
-from .batch import BatchPlatform as BatchPlatform
-from .proposal import Candidates as Candidates
-from .proposal import Harmed as Harmed
+from .candidates import Candidates as Candidates
+from .candidates import Harmed as Harmed
+from .platform import BatchPlatform as BatchPlatform
 from .registration import register_platform as register_platform
 from .single import PlatformEnv as PlatformEnv
 from .tabular import TabularReplayEnv as TabularReplayEnv

@@ -1,4 +1,4 @@
-"""`Canvas`: what the pictures of all platforms share: a dark figure, a title, a legend, pixels."""
+"""`Canvas`: the dark figure, title and legend of all platforms' pictures."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from matplotlib.figure import Figure
 
 from rapo.cascade.setting import PHASES
 from rapo.envs.frame_cache import FrameCache
-from rapo.platforms.proposal import Array
+from rapo.platforms.candidates import Array
 
 if TYPE_CHECKING:
-    from rapo.platforms.batch import BatchPlatform
+    from rapo.platforms.platform import BatchPlatform
 
 NIGHT, INK, SCAR = "#10151f", "#dfe6f2", "#ff4d4d"
 FULL_SCAR = 1.2
@@ -20,12 +20,12 @@ FULL_SCAR = 1.2
 
 
 class Canvas:
-    """A figure of 100 pixels an inch with one pair of axes; what stands still is drawn once.
+    """A figure of 100 pixels an inch with one pair of axes; parts that stand still are drawn once.
 
     Args:
         inches: width and height.
         axes: left, bottom, width, height of the axes, as shares of the figure.
-        bare: whether the axes have neither lines nor numbers.
+        bare: whether to leave out lines and numbers of the axes.
     """
 
     def __init__(
@@ -45,28 +45,28 @@ class Canvas:
         self._cache: FrameCache | None = None
 
     def legend(self, handles: Sequence[Any]) -> None:
-        """What things mean, in one line below."""
+        """Explain signs and colours in one line below the axes."""
         self.figure.legend(
             handles=handles, loc="lower left", ncols=len(handles), frameon=False, labelcolor=INK,
             bbox_to_anchor=(0.015, 0.0), fontsize=11,
         )  # fmt: skip
 
     def finish(self, *moving: Any) -> None:
-        """All is in the figure that ever will be.
+        """Draw the parts that stand still, once everything is in the figure.
 
         Args:
-            moving: what changes between pictures, and whatever lies above such, the lowest first.
+            moving: parts that change between pictures or lie above such parts, the lowest first.
         """
         self._cache = FrameCache(self.figure, [*moving, self._title])
 
     def pixels(self, title: str) -> Array:
-        """(H, W, 3) uint8 of the finished figure as it is, with a title."""
+        """The finished figure under a title, (H, W, 3) uint8."""
         assert self._cache is not None
         self._title.set_text(title)
         return self._cache.frame()
 
 
 def when(platform: BatchPlatform, episode: int) -> str:
-    """Phase and step of an episode."""
+    """Phase and step of an episode, as titles say them."""
     phase = PHASES[platform.phase[episode]]
     return f"{phase[:1].upper()}{phase[1:]}, step {platform.clock[episode]}"

@@ -1,4 +1,4 @@
-"""`EpisodeMemory`: the memory of a platform's only episode, as `HarmMemory` shows one system."""
+"""`EpisodeMemory`: the memory of a platform's only episode, without the axis of episodes."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ Array = npt.NDArray[Any]
 
 
 class EpisodeMemory:
-    """G, H and psi of one row of a batch, to be looked at.
+    """G, H and psi of the first row of a batch, read-only.
 
     Args:
-        batch: of one episode.
+        batch: memory of one episode.
     """
 
     def __init__(self, batch: HarmMemory) -> None:
@@ -39,6 +39,6 @@ class EpisodeMemory:
         return conductance(self.G, self.H, self.params)
 
     def snapshot(self) -> dict[str, Array]:
-        """G and H (R,), and what waits (D, R), the oldest first."""
+        """G and H (R,), and the harm that waits (D, R), the oldest first."""
         state = self._batch.snapshot()
         return {"G": state["G"][0], "H": state["H"][0], "waiting": np.array(state["waiting"][:, 0])}

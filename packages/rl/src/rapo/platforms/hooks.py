@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from rapo.platforms.candidates import Array, Candidates, Harmed, State
 from rapo.platforms.map import PlatformMap
-from rapo.platforms.proposal import Array, Candidates, Harmed, State
 from rapo_core.checks import UserError
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from rapo.platforms.proposal import Array, State
+from rapo.platforms.candidates import Array, State
 
 ABSENT = 65535
 """Both coordinates of a walker that is not on the map; all others are below."""

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rapo.platforms import kernel
-from rapo.platforms.proposal import (
+from rapo.platforms.candidates import (
     UNTOLD,
     Candidates,
     Harmed,

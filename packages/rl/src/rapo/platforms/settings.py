@@ -1,4 +1,4 @@
-"""`FrozenSetting`: every open value of a platform, read from the `setting.toml` beside its class.
+"""`FrozenSetting`: all open values of a platform, from the `setting.toml` beside its class.
 
 The type of a field says which values it takes, see `rapo_core.checks`.
 """
@@ -17,10 +17,10 @@ from rapo_core.checks import UserError, check_fields
 
 @dataclass(frozen=True)
 class FrozenSetting:
-    """What each value means stands beside it in `setting.toml`. A subclass is a frozen dataclass.
+    """Open values of a platform; a subclass is a frozen dataclass, `setting.toml` explains values.
 
     Raises:
-        ValueError: a value that its field does not take, by name.
+        UserError: a field does not take its value.
     """
 
     def __post_init__(self) -> None:
@@ -32,15 +32,15 @@ class FrozenSetting:
 
     @classmethod
     def of(cls, changes: Mapping[str, Any] | Self | None = None) -> Self:
-        """The frozen setting, with some values changed; an unknown name is an error."""
+        """The values of `setting.toml`, some of them changed; an unknown name is an error."""
         if changes is not None and not isinstance(changes, Mapping):
             if not isinstance(changes, cls):
                 raise UserError(f"setting must be values by name, got {changes!r}")
             return changes
-        known = [f.name for f in fields(cls)]
-        unknown = sorted(set(changes or {}) - set(known))
+        names = [f.name for f in fields(cls)]
+        unknown = sorted(set(changes or {}) - set(names))
         if unknown:
-            raise UserError(f"unknown values {unknown} of the setting; known are {known}")
+            raise UserError(f"unknown values {unknown} of the setting; known are {names}")
         return cls(**{**_frozen(cls.__module__), **(changes or {})})
 
 

@@ -15,13 +15,13 @@ from rapo_core.checks import UserError
 
 
 class PlatformEnv(OneEpisodeEnv):
-    """One RSD episode; takes every option of `PlatformVectorEnv` but autoreset.
+    """One RSD episode; takes every option of `PlatformVectorEnv` but `autoreset_mode`.
 
-    What is undefined at a step (the odds, when nobody moves) is left out of `info`.
+    Entries of `info` that are undefined at a step (the odds, when nobody moves) are left out.
 
     Args:
         platform: a `BatchPlatform` class, or "package.module:Class".
-        render_mode: None, or `rgb_array` of a platform that has a `frame`.
+        render_mode: None, or `rgb_array` for a platform that has a `frame`.
         options: of `PlatformVectorEnv` and of the platform.
     """
 
@@ -42,7 +42,7 @@ class PlatformEnv(OneEpisodeEnv):
 
     @property
     def harm_memory(self) -> EpisodeMemory | None:
-        """The fields of the regions; None of a scar field."""
+        """The fields of the regions, which RSD records; None with a scar field."""
         memory = self.vector.engine.memory
         return EpisodeMemory(memory.harm) if isinstance(memory, RegionMemory) else None
 

@@ -17,9 +17,9 @@ from rapo_core.deformation import SUM_TOLERANCE
 Table = Mapping[int, Mapping[int, Sequence[tuple[float, int, float, bool]]]]
 
 STIMULI = 20
-"""Stimuli that are drawn when none are given."""
+"""How many stimuli are drawn by default."""
 SUPPORT = 4
-"""Start states of a drawn stimulus."""
+"""How many start states a drawn stimulus has."""
 
 
 class TabularReplayEnv(CandidateReplayEnv):
@@ -39,7 +39,7 @@ class TabularReplayEnv(CandidateReplayEnv):
 
     Args:
         env: any environment with a stochastic table `P[s][a] = [(prob, next, reward, terminated)]`;
-            a deterministic one is refused, since there is nothing to deform.
+            a deterministic table is refused, since nothing in it can be deformed.
         harmful: bool (states,) or state numbers; None on FrozenLake: the states from which some
             action leads to a hole.
         stimuli: their number, or (stimuli, states) start laws. Drawn ones start around a random

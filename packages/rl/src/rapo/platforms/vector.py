@@ -14,7 +14,7 @@ from gymnasium.vector.utils import batch_space
 from rapo.envs.episodes import EpisodesVectorEnv, Info, Obs
 from rapo.envs.field_summary import SUMMARY, field_summary
 from rapo.names import import_named
-from rapo.platforms.batch import BatchPlatform
+from rapo.platforms.platform import BatchPlatform
 from rapo.platforms.report import RATIOS
 from rapo_core.checks import UserError, one_of, whole_number
 
@@ -24,28 +24,28 @@ MakePlatform = Callable[..., BatchPlatform]
 class PlatformVectorEnv(EpisodesVectorEnv):
     """`num_envs` RSD episodes of a platform side by side.
 
-    A plain `reset` draws a stimulus and runs exposure, decay and replay by itself (truncated at
-    their end); with `schedule="external"` the caller moves phases on with `begin`. Sub-environment
-    i of `reset(seed=s)` equals a single environment with seed `s + i`, bit by bit.
+    A plain `reset` draws a stimulus; exposure, decay and replay follow by themselves, and the
+    episode is truncated at their end. With `schedule="external"` the caller begins phases.
+    Sub-environment i of `reset(seed=s)` equals a single environment with seed `s + i` bit by bit.
 
     `info` describes the step taken, each (num_envs,): harm (also as `cost`), reach, sensitive_mass,
     served (nominal mass that psi lets through), entry_nominal and entry_deformed (probability of a
     harmful choice under `P0` and as sampled, summed over walkers), odds_ratio (the factor on a
-    walker's odds of it, weighted by its nominal probability), event_odds_ratio (of the event that
-    anyone makes one), gating_rate (share of the moving walkers with psi < 1 on some candidate), by
-    regions also cost_G, cost_H and scar_mass, and what the platform adds; then the present
-    stimulus, phase and clock.
+    walker's odds of a harmful choice, weighted by its nominal probability), event_odds_ratio (the
+    factor on the odds that any walker makes one), gating_rate (share of the moving walkers with
+    psi < 1 on some candidate), with regions also cost_G, cost_H and scar_mass, and the platform's
+    own entries; then the present stimulus, phase and clock.
 
     Args:
         num_envs: number of episodes.
         platform: a `BatchPlatform` class, or "package.module:Class".
         observe: `x`, `xGH` to append the fields of all regions, or `xsummary` to append ten
-            numbers of them (`field_summary`), the same size on every platform.
+            numbers that sum the fields up (`field_summary`), the same ten on every platform.
         schedule: `rsd` or `external`.
         autoreset_mode: `NextStep`, `SameStep` or `Disabled` (Gymnasium's `AutoresetMode`).
-        deform_phases: in which of exposure, decay, replay the deformation is on.
+        deform_phases: whether the deformation is on in exposure, decay and replay.
         coupled: whether Replay reuses Exposure's draws.
-        render_mode: None, or `rgb_array` of a platform that has a `frame`.
+        render_mode: None, or `rgb_array` for a platform that has a `frame`.
         options: of the platform.
     """
 
@@ -117,7 +117,7 @@ class PlatformVectorEnv(EpisodesVectorEnv):
         return np.arange(size + fields) >= size if fields else None
 
     def describe(self) -> dict[str, Any]:
-        """What the environment is made of, for a manifest."""
+        """Plain values for a manifest: what the environment is made of."""
         return {
             "platform": type(self.engine).__name__,
             "walkers": self.engine.walkers,
@@ -129,13 +129,13 @@ class PlatformVectorEnv(EpisodesVectorEnv):
         }
 
     def render(self) -> tuple[Any, ...] | None:
-        """An RGB array (H, W, 3) of every episode, if `render_mode` is `rgb_array`."""
+        """An RGB array (H, W, 3) of every episode; None unless `render_mode` is `rgb_array`."""
         if self.render_mode is None:
             return None
         return tuple(self.engine.frame(i) for i in range(self.num_envs))
 
     def close_extras(self, **kwargs: Any) -> None:
-        """Let the platform release what it holds."""
+        """Close the platform."""
         self.engine.close()
 
     def _advance(
@@ -167,7 +167,7 @@ class PlatformVectorEnv(EpisodesVectorEnv):
         return {"horizons": horizons, "deform_phases": deformed}
 
     def _fields(self) -> int:
-        """Entries of the observation that show the memory."""
+        """How many entries of the observation show the memory."""
         if self.observe == "x":
             return 0
         if self.engine.G is None:
@@ -180,7 +180,7 @@ class PlatformVectorEnv(EpisodesVectorEnv):
 
 
 def platform_of(platform: MakePlatform | str) -> MakePlatform:
-    """The class that "package.module:Class" names, or what was given."""
+    """The class that "package.module:Class" names; a class is returned as it is."""
     if callable(platform):
         return platform
     made: MakePlatform = import_named(str(platform), "platform")

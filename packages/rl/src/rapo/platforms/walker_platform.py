@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from rapo.platforms.batch import BatchPlatform
-from rapo.platforms.proposal import Array, Candidates, Harmed, State
+from rapo.platforms.candidates import Array, Candidates, Harmed, State
+from rapo.platforms.platform import BatchPlatform
 
 BLOCKS = 8  # the observable has the share of walkers in this many equal ranges of place numbers
 NOWHERE = -1  # place of a walker that is not there
@@ -16,7 +16,7 @@ _START, _LEAVE = 1, 2  # lanes of draws
 
 
 class WalkerPlatform(BatchPlatform):
-    """The platform behind a `CandidateReplayEnv`, whose walkers it asks one by one.
+    """The platform of a `CandidateReplayEnv`, which calls its functions walker by walker.
 
     Args:
         episodes: E.
@@ -34,7 +34,7 @@ class WalkerPlatform(BatchPlatform):
         self._count = blocks
 
     def rest(self, episodes: int) -> State:
-        """Nobody is there."""
+        """No walker is there."""
         m, like = (episodes, self.walkers), self.domain.like
         return {
             "at": np.full(m, NOWHERE, np.int64),
@@ -43,7 +43,7 @@ class WalkerPlatform(BatchPlatform):
         }
 
     def arrive(self, state: State) -> State:
-        """Who had finished leaves; while a stimulus is on every free slot is filled."""
+        """Finished walkers leave; while a stimulus is on, every free slot is filled."""
         at, states = np.where(state["done"], NOWHERE, state["at"]), state["states"].copy()
         by_start, on = self.draws(_START), self.stimulus_on
         for e in np.flatnonzero(on):
@@ -56,7 +56,7 @@ class WalkerPlatform(BatchPlatform):
         return {"at": at, "done": np.zeros_like(state["done"]), "states": states}
 
     def candidates(self, state: State, action: Array) -> Candidates:
-        """Rows of the walkers that are there, asked for action by action."""
+        """Candidates of the walkers that are there, action by action."""
         there = state["at"] != NOWHERE
         parts = [
             (who, *self.domain._rows(state["states"][who], act))
@@ -74,10 +74,10 @@ class WalkerPlatform(BatchPlatform):
     def transition(
         self, state: State, action: Array, choice: Array, proposed: Candidates
     ) -> tuple[State, Array]:
-        """The chosen places, the mean reward of who moved, and who has finished."""
+        """The chosen places, the mean reward of the walkers that moved, and who has finished."""
         there = choice >= 0
-        chosen = np.take_along_axis(proposed.items, choice.clip(0)[..., None], 2)[..., 0]
-        at = np.where(there, chosen, NOWHERE)
+        places = np.take_along_axis(proposed.items, choice.clip(0)[..., None], 2)[..., 0]
+        at = np.where(there, places, NOWHERE)
         states, rewards = state["states"].copy(), np.zeros(at.shape)
         done = np.zeros(at.shape, np.bool_)
         for act, who in _by_action(action, there):
@@ -93,13 +93,13 @@ class WalkerPlatform(BatchPlatform):
         return Harmed(there & self.domain.harmful[state["at"]], regions)
 
     def reach(self, state: State) -> Array:
-        """Distinct places that are occupied."""
+        """How many places are occupied."""
         occupied = np.zeros((self.episodes, self.domain.places + 1), np.bool_)
         np.put_along_axis(occupied, state["at"] + 1, True, axis=1)
         return np.asarray(occupied[:, 1:].sum(axis=1))
 
     def observation(self, state: State, clock: Array) -> Array:
-        """Occupied places, walkers, clock, and the share of walkers in each range of places."""
+        """Shares of occupied places and of walkers, clock, share of walkers by range of places."""
         there = state["at"] != NOWHERE
         block = np.where(there, self._blocks[state["at"]], self._count)
         shares = np.zeros((self.episodes, self._count + 1))
@@ -113,7 +113,7 @@ class WalkerPlatform(BatchPlatform):
 
 
 def _by_action(action: Array, there: Array) -> Iterator[tuple[int, tuple[Array, ...]]]:
-    """Every action that is taken, with the episodes and walkers (indices) that take it."""
+    """Every action taken, with the indices of the episodes and walkers that take it."""
     for act in np.unique(action).tolist():
         who = np.nonzero(there & (action == act)[:, None])
         if who[0].size:

@@ -25,25 +25,26 @@ _DRIVEN = (
     "reset_observable", "set_deformation", "stimuli",
 )  # fmt: skip
 _FLAT = {"engine.state.": "", "engine.memory.": "memory.", "engine.": ""}
-"""How a snapshot names what the platform's is called; the rest is the environment's."""
+"""Beginnings of names in the vector environment's snapshot, and in this environment's. All other
+entries are those of the environment itself."""
 
 
 class CandidateReplayEnv(PlatformEnv, ABC):
     """A platform of `walkers` slots; all walkers take the chosen action and move independently.
 
-    For routing, ranking, recommendation: subclass it (as `TabularReplayEnv` does) with `candidates`
-    and `transition`, and `begin` where a state is more than a place: pure functions of one walker.
-    Python is asked about every walker of every step; a `BatchPlatform` is a hundred times faster.
+    For routing, ranking or recommendation: a subclass (as `TabularReplayEnv`) has `candidates` and
+    `transition`, and `begin` where a state is more than a place: pure functions of one walker.
+    Python is called for every walker of every step; a `BatchPlatform` is a hundred times faster.
 
     Step t, with `A_t` the places occupied when it begins:
-    1. walkers that had finished leave; while a stimulus is on every free slot is filled from
-       its start law (arrivals are not deformed), while it is off nobody arrives: it drains;
+    1. walkers that had finished leave. While a stimulus is on, every free slot is filled from the
+       stimulus' start law, without deformation; while it is off nobody arrives;
     2. everybody moves by `reweight(P0, psi)` with `psi` from `(G_t, H_t)`;
     3. harm of the walkers in harmful places of `A_{t-D}` arrives through `HarmMemory.advance`.
     A walker has finished when its transition says so, or by chance (`leave`).
 
-    Harm is `min(share of the slots in harmful places / saturation, 1)`: the default of 0.2 is the
-    paper's 0.1 per affected with 50 walkers, and the same problem with any other number.
+    Harm is `min(share of the slots in harmful places / saturation, 1)`. The default of 0.2 is the
+    paper's 0.1 per affected with 50 walkers, and the same problem with any other number of them.
 
     Observation `x`, float32: distinct places occupied / places, walkers present / walkers, steps
     since the observable was reset / `horizon`, share of walkers in each of up to 8 equal ranges
@@ -56,13 +57,13 @@ class CandidateReplayEnv(PlatformEnv, ABC):
     harm (also as `cost`), scar_mass (sum of H), gating_rate (share of the moving walkers with
     psi < 1 on some candidate), entry_nominal and entry_deformed (probability of a harmful next
     place under `P0` and under the sampled kernel, summed over walkers), odds_ratio: with `r_w` the
-    factor by which the kernel changes the odds of walker w's harmful entry (Lemma 1 bounds it)
+    factor by which the kernel changes the odds of walker w's harmful entry (Lemma 1 bounds r_w)
     and `p0_w` its nominal probability, `sum p0_w r_w / sum p0_w` over the walkers with both
-    harmful and other candidates; and what `PlatformVectorEnv` tells beside these. What is undefined
-    at a step (nobody moves) is left out.
+    harmful and other candidates; and the other entries of `PlatformVectorEnv`. Entries that are
+    undefined at a step (nobody moves) are left out.
 
     Args:
-        actions: number of actions.
+        actions: how many actions there are.
         harmful: bool (places,), or the numbers of the harmful places.
         starts: (stimuli, places), the start law of each stimulus; rows sum to 1.
         walkers: slots.
@@ -77,7 +78,7 @@ class CandidateReplayEnv(PlatformEnv, ABC):
     """
 
     batched_hooks: ClassVar[type | None] = None
-    """The class of ours whose hooks know nothing but tables: its episodes may run all at once."""
+    """The class of this package whose hooks read tables alone: its episodes may run all at once."""
 
     def __init__(
         self,
@@ -144,7 +145,7 @@ class CandidateReplayEnv(PlatformEnv, ABC):
         """State, reward and whether the walker has finished, once it chose the place `choice`."""
 
     def begin(self, stimulus: int, place: int) -> Any:  # type: ignore[override]
-        """State of a walker that arrives: a number or an array of numbers, always of one shape."""
+        """State of an arriving walker: a number, or an array of numbers of a fixed shape."""
         return place
 
     @property
@@ -167,7 +168,7 @@ class CandidateReplayEnv(PlatformEnv, ABC):
         return np.asarray(self.vector.restore(whole)[0][0])
 
     def _way(self) -> str:
-        """Hooks of others may look at anything of this environment: one episode at a time."""
+        """One episode at a time, for a subclass' hooks may look at anything of this environment."""
         ours, theirs = self.batched_hooks, type(self)
         plain = ours is not None and not any(
             n in vars(self) or getattr(theirs, n) is not getattr(ours, n) for n in _HOOKS
@@ -203,12 +204,12 @@ class CandidateReplayEnv(PlatformEnv, ABC):
         return moved, rewards, np.array([finished for _, _, finished in outcomes], np.bool_)
 
     def _deformed(self, places: Array, p0: Array) -> tuple[Array, Array]:
-        """`psi` and the kernel sampled now, (..., K) each, of candidates (..., K)."""
+        """`psi` and the present kernel, (..., K) each, of candidates (..., K)."""
         engine = self.vector.engine
         scope = engine.scope if engine.deformed[0] else Scope("off")
         assert self.harm_memory is not None  # it has regions
         psi = self.harm_memory.conductance()
-        if scope.kind == "local":  # a matter of regions, `topk` one of rows
+        if scope.kind == "local":  # picks regions, as `topk` picks candidates of a row
             psi = within_scope(psi, psi, scope, ~engine.memory.never_gated)[self.regions[places]]
         else:
             psi = within_scope(psi[self.regions[places]], p0, scope)
@@ -219,27 +220,27 @@ CandidateReplayEnv.plain = CandidateReplayEnv
 
 
 def _name(name: str) -> str:
-    """A snapshot's name of an entry of the vector environment's."""
-    for theirs, mine in _FLAT.items():
-        if name.startswith(theirs):
-            return mine + name.removeprefix(theirs)
+    """This environment's name of an entry in the vector environment's snapshot."""
+    for long, short in _FLAT.items():
+        if name.startswith(long):
+            return short + name.removeprefix(long)
     return f"env.{name}"
 
 
 def _one(name: str, array: Array) -> Array:
-    """An entry without the axis of episodes, where it has one for each walker or region."""
+    """An entry of a snapshot without the axis of episodes, where the entry has that axis."""
     if name == "engine.memory.waiting":
         return array[:, 0]
     return array[0] if name.startswith(("engine.state.", "engine.memory.")) else array
 
 
 def mask_of(harmful: npt.ArrayLike, places: int) -> npt.NDArray[np.bool_]:
-    """Bool (places,) from a mask or from place numbers; some place must be, and some not."""
-    given = np.asarray(harmful)
-    mask = given.dtype == np.bool_ and given.shape == (places,)
-    if not mask and (given.dtype.kind not in "iu" or ((given < 0) | (given >= places)).any()):
+    """Bool (places,) from a mask or place numbers; some places must be harmful, and some not."""
+    array = np.asarray(harmful)
+    mask = array.dtype == np.bool_ and array.shape == (places,)
+    if not mask and (array.dtype.kind not in "iu" or ((array < 0) | (array >= places)).any()):
         raise UserError(f"harmful must name places 0..{places - 1} or be a mask, got {harmful!r}")
-    flags = given.copy() if mask else np.isin(np.arange(places), given)
+    flags = array.copy() if mask else np.isin(np.arange(places), array)
     if flags.all() or not flags.any():
         raise UserError(f"harmful must name some of {places} places, got {int(flags.sum())}")
     return flags
@@ -255,7 +256,7 @@ def _laws(starts: npt.ArrayLike) -> npt.NDArray[np.float64]:
 
 
 def _regions(regions: npt.ArrayLike | None, places: int) -> npt.NDArray[np.int64]:
-    given = np.arange(places) if regions is None else np.asarray(regions)
-    if given.shape != (places,) or given.dtype.kind not in "iu" or given.min() < 0:
+    array = np.arange(places) if regions is None else np.asarray(regions)
+    if array.shape != (places,) or array.dtype.kind not in "iu" or array.min() < 0:
         raise UserError(f"regions must name a region >= 0 for {places} places, got {regions!r}")
-    return given.astype(np.int64)
+    return array.astype(np.int64)

@@ -8,26 +8,27 @@ from typing import Any
 
 import numpy as np
 
+from rapo.platforms.candidates import Harmed
 from rapo.platforms.memory import Array, RegionMemory
-from rapo.platforms.proposal import Harmed
 from rapo_core.memory import HarmMemory
 from rapo_core.params import FieldParams
 
 PRIOR = 20.0
-"""Serves that a region is credited with beforehand, so that one report does not shut it."""
+"""Serves that every region begins with, so that one report does not shut the region."""
 
 
 class FalseRateMemory(RegionMemory):
     """Demotes a region by its reports over its serves: psi = clip((1 - rate)^strength, psi_min, 1).
 
-    rate = false serves / (serves + PRIOR), both known after the delay of harm and forgotten at
-    1 / window a step. `G` shows -strength ln(1 - rate), `H` nothing: the kernel is RAPO's own.
+    rate = false serves / (serves + PRIOR). Both counts are known after the delay of harm, and
+    decay by 1 / window a step. `G` holds -strength ln(1 - rate) and `H` is 0, so RAPO's own kernel
+    samples the baseline.
 
     Args:
-        like: memory whose shape, delay and psi_min it takes over.
+        like: memory with the shape, delay and psi_min of this one.
         scope: where the deformation applies.
         strength: >= 0.
-        window: mean age in steps of what is counted, >= 1.
+        window: mean age in steps of the counted serves, >= 1.
     """
 
     def __init__(self, like: RegionMemory, scope: Any, strength: float, window: float) -> None:
@@ -45,7 +46,7 @@ class FalseRateMemory(RegionMemory):
         return np.concatenate([*counts, np.full((shape[0], 1), shape[1])], axis=1)
 
     def advance(self, affected: Array, per_walker: float) -> Array:
-        """One step of delayed reports; the harm that arrived, (E,)."""
+        """Take one step of delayed reports; the harm that arrived, (E,)."""
         regions, users = self.harm.regions, affected[0, -1]
         harm = self.harm.advance(affected[:, :regions] * per_walker)
         self.counts.advance(affected[:, :-1] * (5 / users))  # at most 10 in all: no saturation

@@ -1,4 +1,4 @@
-"""`Claims`: what is served, from the Twitter15 rumour cascades or a stand-in of the same shape."""
+"""`Claims`: claims of the Twitter15 rumour cascades, or a stand-in of the same shape."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from rapo_core.checks import UserError
 Array = npt.NDArray[Any]
 
 NEIGHBOURS = 25
-"""A claim is kept if it shares accounts with that many others: 1,395 of 1,490."""
+"""A claim is kept if it shares accounts with so many others: 1,395 of 1,490 do."""
 HISTORY = 5
-"""An account can be a user of the feed if it shared that many claims: 5,851 can."""
+"""An account can be a user of the feed if it shared so many claims: 5,851 did."""
 DIMENSIONS = 16
-"""Of the co-audience embedding."""
+"""Dimensions of the co-audience embedding."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,7 +41,7 @@ class Claims:
     points: Array
     """(N, DIMENSIONS) spectral embedding of the likeness, rows of length 1."""
     histories: Any
-    """CSR (accounts, N) of who shared what."""
+    """CSR (accounts, N): which account shared which claim."""
     source: str
     """`twitter15`, or `stand-in`."""
 
@@ -54,19 +54,19 @@ class Claims:
     def clusters(self, count: int) -> Array:
         """(N,) int32 region of each claim: k-means of the embedding."""
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of an empty cluster, a region that nothing enters
-            found = kmeans2(self.points, count, minit="++", seed=0, iter=50)[1]
-        return np.asarray(found, np.int32)
+            warnings.simplefilter("ignore")  # an empty cluster is a region that nothing enters
+            labels = kmeans2(self.points, count, minit="++", seed=0, iter=50)[1]
+        return np.asarray(labels, np.int32)
 
 
 def claims_of(source: str) -> Claims:
-    """What the feed serves.
+    """Claims that the feed serves.
 
     Args:
         source: `real` or `stand-in`.
 
     Raises:
-        ValueError: the data are not there, or not what they should be.
+        UserError: the data are missing or damaged.
     """
     return (
         stand_in() if source == STAND_IN else _read(*(str(data_path(file)) for file in FEED.files))
@@ -105,10 +105,10 @@ def stand_in(claims: int = 1395, accounts: int = 8000, seed: int = 0) -> Claims:
 
 
 def _claims(tree: Array, user: Array, size: Array, false: Array, source: str) -> Claims:
-    """From who (user) shared what (tree), pairs without repeats."""
+    """Claims from pairs of an account (user) and a claim it shared (tree), without repeats."""
     _, user = np.unique(user, return_inverse=True)
     shared = sparse.csr_matrix((np.ones(len(tree), np.float32), (user, tree)))
-    shared = shared[np.diff(shared.indptr) > 1]  # the others join nothing to nothing
+    shared = shared[np.diff(shared.indptr) > 1]  # other accounts join no two claims
     common = (shared.T @ shared).tocsr()
     common.setdiag(0)
     common.eliminate_zeros()

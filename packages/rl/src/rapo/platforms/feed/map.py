@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from rapo.platforms.candidates import Array, State
 from rapo.platforms.feed.picture import places
 from rapo.platforms.map import PlatformMap, coordinates, extent
-from rapo.platforms.proposal import Array, State
 
 if TYPE_CHECKING:
     from rapo.platforms.feed.platform import Feed

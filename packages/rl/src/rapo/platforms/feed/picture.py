@@ -1,4 +1,4 @@
-"""A picture of the feed: claims by region, what is hot, what is false, where the scars are."""
+"""A picture of the feed: claims by region, heat, false claims and scars."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ SPIRAL = np.pi * (3 - np.sqrt(5))
 
 @lru_cache(maxsize=4)
 def places(claims: Claims, regions: int) -> tuple[Array, Array, Array]:
-    """Where claims (N, 2) and centres of regions (R, 2) are, and the radii of these (R,).
+    """Positions of claims (N, 2) and of regions' centres (R, 2), and radii of regions (R,).
 
     Regions with a common audience lie near each other; their claims form spirals.
     """
@@ -36,8 +36,8 @@ def places(claims: Claims, regions: int) -> tuple[Array, Array, Array]:
     ties = member.T @ claims.likeness @ member
     radius = 0.022 * np.sqrt(member.sum(axis=0) + 0.5)
     graph = nx.from_numpy_array(np.sqrt(ties * (1 - np.eye(regions))))
-    found = nx.spring_layout(graph, k=1.5 / np.sqrt(regions), iterations=200, seed=1)
-    centre = np.array([found[r] for r in range(regions)])
+    layout = nx.spring_layout(graph, k=1.5 / np.sqrt(regions), iterations=200, seed=1)
+    centre = np.array([layout[r] for r in range(regions)])
     centre = 1.3 * centre / np.sqrt(np.linalg.norm(centre, axis=1, keepdims=True) + 0.05)
     for _ in range(300):  # push overlapping regions apart
         apart = centre[:, None] - centre[None]
@@ -49,12 +49,12 @@ def places(claims: Claims, regions: int) -> tuple[Array, Array, Array]:
     for r in range(regions):  # the largest trees in the middle
         inside = np.flatnonzero(region == r)
         rank[inside[np.argsort(-claims.size[inside])]] = np.arange(len(inside))
-    turn, out = rank * SPIRAL, 0.022 * np.sqrt(rank)
-    return centre[region] + np.stack([out * np.cos(turn), out * np.sin(turn)], 1), centre, radius
+    angle, out = rank * SPIRAL, 0.022 * np.sqrt(rank)
+    return centre[region] + np.stack([out * np.cos(angle), out * np.sin(angle)], 1), centre, radius
 
 
 class Picture:
-    """Frames of one feed; the figure is made once and its regions and claims updated.
+    """Frames of one feed. The figure is made once; its regions and claims change.
 
     Args:
         feed: what to draw.

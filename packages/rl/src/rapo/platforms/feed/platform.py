@@ -1,4 +1,4 @@
-"""`Feed`: users of a news feed, pushed a false claim and what lies near it."""
+"""`Feed`: users of a news feed into which campaigns push a false claim and its neighbours."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import gymnasium
 import numpy as np
 from scipy.stats import rankdata
 
-from rapo.platforms.batch import BatchPlatform
+from rapo.platforms.candidates import Array, Candidates, State
 from rapo.platforms.data import data_source
 from rapo.platforms.feed.baseline import FalseRateMemory
 from rapo.platforms.feed.claims import Claims, claims_of
@@ -18,7 +18,7 @@ from rapo.platforms.feed.serve import AWAY, ENTERING, propose, serve
 from rapo.platforms.feed.setting import Setting
 from rapo.platforms.map import PlatformMap
 from rapo.platforms.memory import RegionMemory
-from rapo.platforms.proposal import Array, Candidates, State
+from rapo.platforms.platform import BatchPlatform
 from rapo_core.checks import UserError, one_of, whole_number
 
 KERNELS = ("rapo", "false-rate")
@@ -29,17 +29,17 @@ class Feed(BatchPlatform):
     """A recommender over real claims: 120 users, 20 candidates each, harm reported D steps later.
 
     `P0` is a softmax over pushed claims, neighbours of the last item by shared audience, and
-    personal claims; the action is the weight of virality in it. The stimulus pushes a false claim
-    and its neighbours and brings users in; without one the feed drains. Reward is the mean
-    engagement. `x` shows OBSERVED; it tells nothing of labels.
+    personal claims. The action is the weight of virality in the softmax. The stimulus pushes a
+    false claim and its neighbours and brings users in; without a stimulus the feed drains. Reward
+    is the mean engagement. `x` shows OBSERVED and nothing of the labels.
 
     Args:
         episodes: E.
-        seed: of the platform: which accounts are its users, which false claims are pushed.
-        kernel: `rapo`, or `false-rate`, the field's own baseline.
+        seed: of the platform: it draws the accounts that are users and the false claims to push.
+        kernel: `rapo`, or `false-rate` for the field's own baseline in place of the harm memory.
         setting: values that differ from those frozen for `rapo/Feed-v0`, or a whole `Setting`.
-        data: `real`, `stand-in`, or `auto`: the real claims if they are there, else a warning.
-        claims: what is served, in place of `data`.
+        data: `real`, `stand-in`, or `auto`: a stand-in with a warning where data are missing.
+        claims: claims to serve, in place of `data`.
         options: of `BatchPlatform`.
     """
 
@@ -75,7 +75,7 @@ class Feed(BatchPlatform):
         self._picture: Any = None
 
     def _build(self, rng: np.random.Generator) -> None:
-        """Constants of the platform: who its users are, and what is near what."""
+        """Draw the constants of the platform: users, pushed claims, neighbours and scores."""
         s, claims = self.setting, self.claims
         N = len(claims.size)
         self.region = claims.clusters(s.regions)
@@ -108,7 +108,7 @@ class Feed(BatchPlatform):
         self.boosts = np.array(s.boosts, np.float32)
 
     def rest(self, episodes: int) -> State:
-        """Nobody is served, nothing is hot."""
+        """No user is served, no claim is hot."""
         users = (episodes, self.setting.users)
         return {
             "item": np.full(users, AWAY, np.int32),
@@ -117,14 +117,14 @@ class Feed(BatchPlatform):
         }
 
     def arrive(self, state: State) -> State:
-        """Users open the feed while something is pushed, and close it by chance."""
+        """Users open the feed while claims are pushed, and close it by chance."""
         item, chance, s = state["item"], self.draws(1), self.setting
         comes = (item == AWAY) & (chance < s.come) & (self.stimulus_on > 0)[:, None]
         leaves = (item >= 0) & (chance < s.leave)
         return {**state, "item": np.where(comes, ENTERING, np.where(leaves, AWAY, item))}
 
     def candidates(self, state: State, action: Array) -> Candidates:
-        """The softmax over what is pushed, what is up next and what is personal."""
+        """The softmax over pushed, up-next and personal claims."""
         s, on = self.setting, self.stimulus_on
         pushed = np.where(on[:, None] > 0, self.pushed[on - 1], -1)
         appeal = np.exp(self.boosts[action][:, None] * (self.popularity + state["heat"]))
@@ -141,7 +141,7 @@ class Feed(BatchPlatform):
     def transition(
         self, state: State, action: Array, choice: Array, proposed: Candidates
     ) -> tuple[State, Array]:
-        """What was chosen is served, warms up and engages."""
+        """Chosen claims are served, get hotter and engage their users."""
         s = self.setting
         item, channel = np.empty(choice.shape, np.int32), np.empty(choice.shape, np.int8)
         heat, reward = state["heat"] * np.float32(s.heat_kept), np.empty(len(choice))
@@ -162,7 +162,7 @@ class Feed(BatchPlatform):
         return np.asarray((state["channel"] == 1).sum(axis=1))
 
     def observation(self, state: State, clock: Array) -> Array:
-        """`x`: shares of users by channel, popularity of what they see, heat, the clock."""
+        """`x`: shares of users by channel, popularity of the served claims, heat, clock."""
         channel, item = state["channel"], state["item"]
         on = [(channel == kind).mean(axis=1) for kind in (1, 2, 3)]
         popular = np.where(item >= 0, self.popularity[item], 0).mean(axis=1)

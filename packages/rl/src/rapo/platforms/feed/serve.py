@@ -1,4 +1,4 @@
-"""Kernels of the feed: the softmax over a user's candidates, and what serving does to heat."""
+"""Kernels of the feed: the softmax over a user's candidates, and the heat that serving adds."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 from rapo_core.jit import lean_kernel
 
 AWAY, ENTERING = -1, -2
-"""Last item of a user who is not there, and of one who has just come."""
+"""Last item of an absent user, and of a user who has just come."""
 
 
 @lean_kernel

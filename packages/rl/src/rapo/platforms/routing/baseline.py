@@ -1,4 +1,4 @@
-"""Route-flap damping (RFC 2439, RFC 7196) on links: the field's own answer, as another memory."""
+"""Route-flap damping of links (RFC 2439, RFC 7196): the field's own baseline, as a memory."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from rapo.platforms.routing.setting import Setting
 from rapo_core.memory import Array, HarmMemory
 
 LEAST = 1e-6
-"""Psi of paths over suppressed links: taken only where there is no other."""
+"""Psi of paths over suppressed links: flows take such a path only where there is no other."""
 
 
 class Penalties(HarmMemory):
-    """`G` is a link's penalty, `H` is 1 while it is suppressed; harm arrives as late as ever.
+    """`G` is a link's penalty, `H` is 1 while the link is suppressed; harm arrives after the delay.
 
     A penalty halves in `half_life` steps. Above `suppress` the link is suppressed until the penalty
-    falls below `reuse`; it is capped so that this takes at most `longest` steps.
+    falls below `reuse`. The penalty is capped, so that suppression ends after `longest` steps.
     """
 
     def __init__(self, regions: int, setting: Setting, **options: Any) -> None:
@@ -34,7 +34,7 @@ class Penalties(HarmMemory):
 
 
 def damped(memory: RegionMemory, setting: Setting) -> RegionMemory:
-    """A memory whose suppressed links are avoided, others as `P0` says."""
+    """A memory under which flows avoid suppressed links and else follow `P0`."""
     links = memory.harm
     penalties = Penalties(
         links.regions, setting, params=links.params, batch=links.batch, delay=links.delay

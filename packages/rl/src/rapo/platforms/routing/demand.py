@@ -14,13 +14,13 @@ from rapo.platforms.routing.topology import Array, Topology, topologies
 from rapo_core.checks import UserError
 
 MODERATE = 1
-"""Action by whose spread nominal loads are told."""
+"""Nominal loads are those under this action."""
 TRIES, ROUNDS = 300, 40
-"""Draws of a stimulus before the grey links are drawn again, and how often these are."""
+"""Draws of a stimulus for each draw of the grey links, and draws of the grey links."""
 
 
 class Demand(NamedTuple):
-    """Rows are pairs of nodes, `pairs` after `pairs` of each stimulus."""
+    """Tables with a row for each pair of nodes: the pairs of the first stimulus, then the next."""
 
     topology: Topology
     grey: Array
@@ -34,7 +34,7 @@ class Demand(NamedTuple):
     crossings: Array
     """(rows, K) int64 grey links on a path."""
     kept: Array
-    """(rows, K) share that they leave of what is sent."""
+    """(rows, K) share of the sent traffic that the grey links of a path let through."""
     blamed: Array
     """(rows, K, B) int32 links that a report of harm names, -1 for pads."""
     arrivals: Array
@@ -46,11 +46,11 @@ def demand_of(seed: int, setting: Setting, source: str) -> Demand:
     """The network, grey links and stimuli of a platform seed.
 
     Raises:
-        ValueError: no network, or no demand, is as the setting wants it.
+        UserError: no network, or no demand, is as the setting wants it.
     """
     rng = np.random.default_rng([seed, 64])
-    known = topologies(source, setting.nodes, setting.links_per_node)
-    topology = known[rng.integers(len(known))]
+    networks = topologies(source, setting.nodes, setting.links_per_node)
+    topology = networks[rng.integers(len(networks))]
     weight = topology.km + setting.hop_km
     pairs, gravity = _pairs(topology, setting.pool, rng)
     paths = [_paths(topology, weight, a, b, setting) for a, b in pairs]
@@ -83,24 +83,22 @@ def _power(base: float, times: Array) -> Array:
 
 
 def _pairs(topology: Topology, count: int, rng: np.random.Generator) -> tuple[Array, Array]:
-    """Pairs of nodes, drawn by gravity (degree times degree), and their gravity."""
+    """Pairs of nodes, drawn by gravity (the product of their degrees), and their gravity."""
     n = len(topology.place)
     degree = np.bincount(topology.ends.ravel(), minlength=n)
     pairs = np.stack(np.triu_indices(n, 1), axis=1)
     gravity = degree[pairs].prod(axis=1).astype(float)
-    chosen = rng.choice(
-        len(pairs), min(count, len(pairs)), replace=False, p=gravity / gravity.sum()
-    )
-    return pairs[chosen], gravity[chosen]
+    drawn = rng.choice(len(pairs), min(count, len(pairs)), replace=False, p=gravity / gravity.sum())
+    return pairs[drawn], gravity[drawn]
 
 
 def _paths(
     topology: Topology, weight: Array, start: int, end: int, setting: Setting
 ) -> list[list[int]]:
-    """Different paths, each a list of links; links of those found before cost more."""
+    """Different paths as lists of links; a link of an earlier path costs more."""
     n, (a, b) = len(topology.place), topology.ends.T
     number = {(int(u), int(v)): i for i, (u, v) in enumerate(topology.ends)}
-    cost, found = weight.copy(), []
+    cost, different = weight.copy(), []
     for _ in range(3 * setting.paths):
         network: Any = csr_array((cost, (a, b)), (n, n))
         before: Array = dijkstra(
@@ -111,11 +109,11 @@ def _paths(
             at, last = int(before[at]), at
             path.append(number[min(at, last), max(at, last)])
         cost[path] *= setting.penalty
-        if path not in found:
-            found.append(path)
-        if len(found) == setting.paths:
+        if path not in different:
+            different.append(path)
+        if len(different) == setting.paths:
             break
-    return found
+    return different
 
 
 def _table(paths: list[list[list[int]]], count: int) -> Array:
@@ -139,7 +137,7 @@ def _drawn(
     law: Array, crossed: Array, gravity: Array, setting: Setting, rng: np.random.Generator,
     topology: Topology,
 ) -> tuple[Array, Array]:  # fmt: skip
-    """Grey links (R,), busy ones with a way round, and the pairs of all stimuli in a row."""
+    """Grey links (R,), which are busy and have a way round, and the pairs of all stimuli."""
     exists: Array = np.asarray(law > 0)
     # A pair counts only where one of its paths goes round the link.
     way_round: Array = np.asarray((exists[..., None] & ~crossed).any(axis=1))

@@ -1,4 +1,4 @@
-"""Loops over flows: what the new ones may choose, and how fast all of them get through."""
+"""Loops over flows: candidates of new flows, and how fast all flows get through."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def come(
     pair: Any, path: Any, done: Any, on: Any, arrivals: Any, by_chance: Any, by_pair: Any,
     arrival: float, new_pair: Any, new_path: Any,
 ) -> None:  # fmt: skip
-    """Who is done leaves; free slots of episodes with a stimulus `on` (E,) get flows, by chance.
+    """Finished flows leave; free slots of episodes with a stimulus `on` (E,) get flows by chance.
 
     by_chance, by_pair: (E, m) uniform draws; new_pair, new_path (E, m) are filled.
     """
@@ -63,11 +63,11 @@ def carry(
     pair: Any, path: Any, links: Any, stretch: Any, kept: Any, by_chance: Any, capacity: float,
     size: float, load: Any, rate: Any, done: Any,
 ) -> None:  # fmt: skip
-    """Fill load (E, R), flows on a link, rate (E, m) in [0, 1], goodput, and done (E, m), who is.
+    """Fill load (E, R), flows on a link, rate (E, m), goodput in [0, 1], and done (E, m).
 
-    A flow gets the share of its fullest link (1 up to the capacity), less by its stretch, as the
-    round trip bounds it, and by what grey links lose. by_chance: (E, m) uniform draws; size:
-    expected steps at full rate.
+    A flow gets its share of the path's fullest link (1 up to the capacity), divided by its stretch,
+    since the round trip bounds the rate, and reduced by the losses of grey links. by_chance: (E, m)
+    uniform draws; size: expected steps at full rate.
     """
     for e in range(pair.shape[0]):
         load[e] = 0.0
@@ -93,7 +93,7 @@ def carry(
 
 @lean_kernel
 def expose(pair: Any, path: Any, crossings: Any, blamed: Any, harmed: Any, where: Any) -> None:
-    """Who is on a grey link, harmed (E, m), and the links that they blame, where (E, m, B)."""
+    """Fill harmed (E, m), flows on a grey link, and where (E, m, B), the links that they blame."""
     for e in range(pair.shape[0]):
         for w in range(pair.shape[1]):
             harmed[e, w] = pair[e, w] >= 0 and crossings[pair[e, w], path[e, w]] > 0
@@ -103,7 +103,7 @@ def expose(pair: Any, path: Any, crossings: Any, blamed: Any, harmed: Any, where
 
 @lean_kernel
 def count_exposed(pair: Any, path: Any, crossings: Any, inside: Any) -> None:
-    """How many flows are on a grey link, inside (E,)."""
+    """Fill inside (E,), how many flows are on a grey link."""
     for e in range(pair.shape[0]):
         inside[e] = 0
         for w in range(pair.shape[1]):
@@ -111,8 +111,8 @@ def count_exposed(pair: Any, path: Any, crossings: Any, inside: Any) -> None:
 
 
 @lean_kernel
-def watch(pair: Any, path: Any, stretch: Any, load: Any, pairs: int, x: Any) -> None:
-    """What is seen of the flows, x (E, d), but for the clock; loads (E, R) in flows."""
+def observe_flows(pair: Any, path: Any, stretch: Any, load: Any, pairs: int, x: Any) -> None:
+    """Fill the observation x (E, d), but for the clock; loads (E, R) count flows."""
     share = 1 / pair.shape[1]
     for e in range(pair.shape[0]):
         flows = used = 0

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from rapo.platforms.candidates import Array, State
 from rapo.platforms.map import ABSENT, PlatformMap, extent
-from rapo.platforms.proposal import Array, State
 from rapo.platforms.routing.demand import Demand
 
 

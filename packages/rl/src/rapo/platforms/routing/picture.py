@@ -1,4 +1,4 @@
-"""The network on its map: how full the links are, which are grey, and where scars are."""
+"""The network on its map: loads of the links, grey links and scars."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ FULL_LOAD = 20.0
 
 
 class Picture:
-    """Frames of one network; the figure is made once and its lines updated.
+    """Frames of one network. The figure is made once; its lines change.
 
     Args:
         demand: what to draw.

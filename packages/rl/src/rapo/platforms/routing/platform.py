@@ -1,4 +1,4 @@
-"""`Routing`: flows choose paths through a real network, some of whose links lose silently."""
+"""`Routing`: flows choose paths through a real network in which some links lose silently."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import Any
 import gymnasium
 import numpy as np
 
-from rapo.platforms.batch import BatchPlatform
+from rapo.platforms.candidates import Array, Candidates, Harmed, State
 from rapo.platforms.data import data_source
 from rapo.platforms.map import PlatformMap
 from rapo.platforms.memory import RegionMemory
-from rapo.platforms.proposal import Array, Candidates, Harmed, State
+from rapo.platforms.platform import BatchPlatform
 from rapo.platforms.routing.baseline import damped
 from rapo.platforms.routing.demand import demand_of
 from rapo.platforms.routing.entry import ROUTING
@@ -26,8 +26,8 @@ from rapo.platforms.routing.kernel import (
     come,
     count_exposed,
     expose,
+    observe_flows,
     offer,
-    watch,
 )
 from rapo.platforms.routing.setting import Setting
 from rapo_core.checks import one_of, whole_number
@@ -35,16 +35,16 @@ from rapo_core.checks import one_of, whole_number
 KERNELS = ("rapo", "damping")
 COME, WHERE, DONE = 1, 2, 3  # lanes of draws
 FAR = 1e6
-"""Above whatever `x` can be: learners and checkers want an end."""
+"""Upper end of `x`, which is never reached: learners and checkers want a finite one."""
 
 
 class Routing(BatchPlatform):
-    """Flows between six pairs of nodes; each takes one of six paths and stays on it until done.
+    """Flows between six pairs of nodes; a flow takes one of six paths and stays on it until done.
 
-    A step: flows that are done leave; while the stimulus is on, free slots get new flows between
-    its pairs, and these choose a path by `P0 = exp(-excess length / temperature)`, deformed by psi
-    of the links; all flows send. Sizes are memoryless, so slow flows stay longer. A flow on a grey
-    link is harmed, which is reported `delay` steps later.
+    In a step, finished flows leave. While the stimulus is on, free slots get new flows between the
+    stimulus' pairs, which choose a path by `P0 = exp(-excess length / temperature)`, deformed by
+    psi of the links. Then all flows send. Sizes are memoryless, so slow flows stay longer. A flow
+    on a grey link is harmed; the harm is reported `delay` steps later.
 
     `x`, float32, >= 0: flows in flight, mean stretch less 1, clock / 500, load of the fullest
     link and mean load of the used ones over the capacity, share of flows by pair and by path.
@@ -53,8 +53,8 @@ class Routing(BatchPlatform):
 
     Args:
         episodes: E.
-        seed: chooses the network, the grey links and the stimuli.
-        data: `real`, `stand-in`, or `auto`: real networks if they are there, else a warning.
+        seed: of the platform: it draws the network, the grey links and the stimuli.
+        data: `real`, `stand-in`, or `auto`: a stand-in with a warning where data are missing.
         kernel: `rapo`, or `damping` for route-flap damping in place of the harm memory.
         setting: values that differ from `setting.toml`, or a whole `Setting`.
         options: of `BatchPlatform`.
@@ -84,7 +84,7 @@ class Routing(BatchPlatform):
         if kernel == "damping" and isinstance(self.memory, RegionMemory):
             self.memory = damped(self.memory, s)
         shape = episodes, s.flows, s.paths, self.demand.links.shape[2]
-        self._where = np.full(shape, -1, np.int32)  # a function of the state; new pages are slow
+        self._where = np.full(shape, -1, np.int32)  # filled at every step; new pages are slow
         self._picture: Any = None
 
     def rest(self, episodes: int) -> State:
@@ -94,7 +94,7 @@ class Routing(BatchPlatform):
         return {"pair": empty, "path": empty, "done": np.zeros(empty.shape, np.bool_), "load": load}
 
     def arrive(self, state: State) -> State:
-        """Who is done leaves; while the stimulus is on, flows between its pairs come."""
+        """Finished flows leave; while the stimulus is on, flows between its pairs come."""
         pair, path = np.empty_like(state["pair"]), np.empty_like(state["path"])
         come(
             state["pair"], state["path"], state["done"], self.stimulus_on, self.demand.arrivals,
@@ -103,7 +103,7 @@ class Routing(BatchPlatform):
         return {**state, "pair": pair, "path": path, "done": np.zeros_like(state["done"])}
 
     def candidates(self, state: State, action: Array) -> Candidates:
-        """Paths of the flows that have just come."""
+        """Paths for the flows that have just come."""
         d, shape = self.demand, (self.episodes, self.walkers, self.setting.paths)
         P0, harmful = np.empty(shape), np.empty(shape, np.bool_)
         moving = np.empty(shape[:2], np.bool_)
@@ -116,7 +116,7 @@ class Routing(BatchPlatform):
     def transition(
         self, state: State, action: Array, choice: Array, proposed: Candidates
     ) -> tuple[State, Array]:
-        """New flows take their path; all send, and some are done."""
+        """New flows take their paths, all flows send, and some finish."""
         d, s, pair = self.demand, self.setting, state["pair"]
         path = np.where(choice >= 0, choice, state["path"])
         load, rate = np.empty_like(state["load"]), np.empty(pair.shape)
@@ -128,7 +128,7 @@ class Routing(BatchPlatform):
         return {"pair": pair, "path": path, "done": done, "load": load}, rate.mean(axis=1)
 
     def harmed(self, state: State) -> Harmed:
-        """Flows on grey links, and what a report will name."""
+        """Flows on grey links, and the links that reports will name."""
         d, pair = self.demand, state["pair"]
         weight = np.empty(pair.shape, np.bool_)
         where = np.empty((*pair.shape, d.blamed.shape[2]), np.int32)
@@ -146,10 +146,10 @@ class Routing(BatchPlatform):
         return inside
 
     def observation(self, state: State, clock: Array) -> Array:
-        """What an operator sees: flows, their detours and the load of links."""
+        """The view of an operator: flows, their detours and the load of links."""
         s = self.setting
         x = np.empty((self.episodes, PLAIN + s.pairs + s.paths))
-        watch(state["pair"], state["path"], self.demand.stretch, state["load"], s.pairs, x)
+        observe_flows(state["pair"], state["path"], self.demand.stretch, state["load"], s.pairs, x)
         x[:, [FULLEST, MEAN_LOAD]] /= s.capacity
         x[:, CLOCK] = clock / 500
         return x
@@ -159,7 +159,7 @@ class Routing(BatchPlatform):
         return {"stand_in": np.full(self.episodes, 0.0 if self.demand.topology.real else 1.0)}
 
     def describe(self) -> dict[str, Any]:
-        """Which network it is and where it is from."""
+        """Which network and kernel this is, and the source of the network."""
         topology = self.demand.topology
         return {
             "topology": topology.name,
@@ -179,12 +179,12 @@ class Routing(BatchPlatform):
         if self._picture is None:
             self._picture = Picture(self.demand)
         assert self.H is not None
-        words = (
+        title = (
             f"{self.demand.topology.name}: {when(self, episode)}   "
             f"{self.reach(self.state)[episode]} flows, "
             f"{self.sensitive_mass(self.state)[episode]} on grey links"
         )
-        return np.asarray(self._picture.draw(self.state["load"][episode], self.H[episode], words))
+        return np.asarray(self._picture.draw(self.state["load"][episode], self.H[episode], title))
 
     def map(self) -> PlatformMap:
         """The links between routers."""

@@ -34,33 +34,33 @@ class Topology(NamedTuple):
 
 
 def topologies(source: str, nodes: tuple[int, int], links_per_node: float) -> tuple[Topology, ...]:
-    """Networks of a size that leave something to choose, one of each operator's versions.
+    """Networks of a size whose flows have a choice; of an operator's networks the latest.
 
     Args:
         source: `real` or `stand-in`.
-        nodes: least and most of them.
-        links_per_node: at least.
+        nodes: least and largest number of nodes.
+        links_per_node: least number of links per node.
 
     Raises:
-        ValueError: the data are not there, not what they should be, or no network fits.
+        UserError: the data are missing or damaged, or no network fits.
     """
-    known = _stand_ins() if source == STAND_IN else _zoo(str(data_path(ROUTING.files[0])))
+    networks = _stand_ins() if source == STAND_IN else _zoo(str(data_path(ROUTING.files[0])))
     low, high = nodes
     fitting = tuple(
-        t for t in known
+        t for t in networks
         if low <= len(t.place) <= high and len(t.ends) >= links_per_node * len(t.place)
     )  # fmt: skip
     if not fitting:
         raise UserError(
-            f"none of {len(known)} networks has {low} to {high} nodes and {links_per_node:g} links "
-            "a node; widen nodes or lower links_per_node"
+            f"none of {len(networks)} networks has {low} to {high} nodes and {links_per_node:g} "
+            "links a node; widen nodes or lower links_per_node"
         )
     return fitting
 
 
 @lru_cache
 def _zoo(path: str) -> tuple[Topology, ...]:
-    """All of the file; of an operator's versions (Garr200902, Garr201110) the last."""
+    """The networks of the file; of an operator's (Garr200902, Garr201110) the latest."""
     latest: dict[str, Topology] = {}
     try:
         with gzip.open(path, "rt", encoding="utf-8") as lines:
@@ -83,25 +83,25 @@ def _zoo(path: str) -> tuple[Topology, ...]:
 
 @lru_cache
 def _stand_ins() -> tuple[Topology, ...]:
-    """Random places, joined by their shortest tree and then by the shortest links that are left."""
+    """Random places, joined by their shortest tree and by more short links."""
     made = []
     for i in range(STAND_INS):
         rng = np.random.default_rng([2011, i])
         n = int(rng.integers(20, 81))
         place = rng.uniform((-10, 38), (28, 60), (n, 2))
         away = cdist(place, place) * KM_PER_DEGREE
-        inside, chosen = [0], set()
+        inside, links = [0], set()
         while len(inside) < n:  # Prim
             out = [j for j in range(n) if j not in inside]
             _, u, v = min((away[u, v], u, v) for u in inside for v in out)
-            chosen.add((min(u, v), max(u, v)))
+            links.add((min(u, v), max(u, v)))
             inside.append(v)
         spread = away * rng.uniform(0.6, 1.6, away.shape)  # not only neighbours are joined
         order = sorted((spread[a, b], a, b) for a in range(n) for b in range(a + 1, n))
         for _, a, b in order:
-            if len(chosen) >= 1.45 * n:
+            if len(links) >= 1.45 * n:
                 break
-            chosen.add((a, b))
-        ends = np.array(sorted(chosen))
+            links.add((a, b))
+        ends = np.array(sorted(links))
         made.append(Topology(f"stand-in {i}", place, ends, away[tuple(ends.T)], False))
     return tuple(made)

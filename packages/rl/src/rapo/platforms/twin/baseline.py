@@ -1,26 +1,26 @@
-"""The high-temperature trip: the field's own answer, in the place of the memory."""
+"""The high-temperature trip: the field's own baseline, in place of the memory."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from rapo.platforms import kernel
+from rapo.platforms.candidates import UNTOLD, Array, Candidates
 from rapo.platforms.memory import RegionMemory, Sampling
-from rapo.platforms.proposal import UNTOLD, Array, Candidates
 from rapo.platforms.twin.setting import Setting
 
 LEAST = 1e-9
-"""Psi of what a tripped unit does not get."""
+"""Psi of coolants that a tripped unit does not get."""
 
 
 class TrippedUnits(RegionMemory):
-    """Above a temperature a unit gets the trip's coolant, below it what `P0` says.
+    """Above a temperature a unit gets the trip's coolant, below it one drawn from `P0`.
 
-    Harm is counted as ever, and nobody looks at it. Odds of harm are not told: where even the
-    trip's coolant leads into it they are infinite.
+    Harm is counted as in the memory and has no effect. The odds of harm stay undefined: they are
+    infinite where even the trip's coolant leads into harm.
 
     Args:
-        memory: whose place it takes.
+        memory: the memory to replace.
         setting: `trip_above` and `trip_to`.
     """
 
@@ -29,7 +29,7 @@ class TrippedUnits(RegionMemory):
         self.setting = setting
 
     def choose(self, proposed: Candidates, sampling: Sampling) -> tuple[Array, Array]:
-        """Choices (E, m) and `stats` (STATS, E); `proposed.items` begins with T (E, m) now."""
+        """Choices (E, m) and `stats` (STATS, E); `proposed.items` begins with T (E, m)."""
         E, m, K = proposed.P0.shape
         psi = np.ones((E, m, K))
         psi[proposed.items[0] > self.setting.trip_above] = LEAST

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from rapo.platforms.candidates import Array, State
 from rapo.platforms.map import PlatformMap, coordinates
-from rapo.platforms.proposal import Array, State
 
 if TYPE_CHECKING:
     from rapo.platforms.twin.platform import Twin

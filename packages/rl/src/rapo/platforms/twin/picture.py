@@ -1,4 +1,4 @@
-"""The phase plane: where units have been, where damage begins, and where scars are."""
+"""The phase plane: paths of the units, the limit of damage, and scars."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ MESH = (240, 200)
 
 
 class Picture:
-    """Frames of a twin; paths are of the steps that were drawn.
+    """Frames of a twin. Paths join the steps that were drawn.
 
     Args:
         twin: what to draw.
@@ -55,7 +55,7 @@ class Picture:
         bar.outline.set_edgecolor(FAINT)
         damage = twin.setting.damage
         line = ax.axhline(damage, color=DAMAGE, lw=1.4, ls=(0, (6, 3)), zorder=3)
-        words = ax.text(
+        caption = ax.text(
             SEEN_C[1] * 0.99, damage + 0.6, f"damage above {damage:g} K (hidden)", color=DAMAGE,
             ha="right", fontsize=11, zorder=3,
         )  # fmt: skip
@@ -64,7 +64,7 @@ class Picture:
         self._paths: Any = LineCollection([], zorder=5, capstyle="round")
         ax.add_collection(self._paths)
         self._units: Any = ax.scatter([], [], s=44, linewidths=0.8, edgecolors=NIGHT, zorder=6)
-        above = (line, words, rest, self._paths, self._units)
+        above = (line, caption, rest, self._paths, self._units)
         self._canvas.finish(self._scars, *ax.spines.values(), *above)
 
     def draw(self, episode: int) -> Array:

@@ -1,4 +1,4 @@
-"""The phase plane: the box it is declared in, its cells, and what lies outside."""
+"""The phase plane: its box, its cells, and points outside."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from rapo_core.jit import lean_kernel
 def cells_into(points: Any, box: Any, window: Any, cells: Any, out: Any) -> int:
     """Cells (n,) of points (n, 2); the first point outside the box, or -1.
 
-    box, window: (2, 2), low and high of mol/L and K; cells: (2,). The window is divided evenly;
-    what lies beyond it in the box belongs to the cells at its edge.
+    box, window: (2, 2), low and high of mol/L and K; cells: (2,). The window is divided evenly; a
+    point of the box beyond the window belongs to the nearest cell at the window's edge.
     """
     for i in range(points.shape[0]):
         cell = 0

@@ -16,7 +16,7 @@ KINDLED = 360.0
 
 
 class Plant(NamedTuple):
-    """Constants of a platform, which its seed draws."""
+    """Constants that the seed of a platform draws."""
 
     unit: Array
     """(m, 2) factors on the rate (activity) and on the exchange with the jacket (fouling)."""
@@ -27,7 +27,7 @@ class Plant(NamedTuple):
     period: Array
     """(Z,) minutes."""
     lag: Array
-    """(m,) turns by which a unit is behind the first."""
+    """(m,) lag of a unit behind the first, in periods."""
 
     def feed(self, stimulus: Array, minutes: Array) -> Array:
         """(E, m, 2) mol/L and K of the feed, nominal for stimulus 0.
@@ -36,8 +36,8 @@ class Plant(NamedTuple):
             stimulus: (E,) 1-based while it is on, else 0.
             minutes: (E,) since it began.
         """
-        turn = minutes / self.period[stimulus - 1]
-        wave = np.sin(2 * np.pi * (turn[:, None] - self.lag))
+        periods = minutes / self.period[stimulus - 1]
+        wave = np.sin(2 * np.pi * (periods[:, None] - self.lag))
         wave *= (stimulus > 0)[:, None]
         swing = self.swing[stimulus - 1]
         return np.asarray([FEED_C, FEED_T] + wave[:, :, None] * swing[:, None, :])
@@ -48,7 +48,7 @@ def plant_of(seed: int, s: Setting) -> Plant:
     """The plant of a platform seed.
 
     Raises:
-        ValueError: a unit has no hot steady state; the set-points are too cold for it.
+        UserError: a unit has no hot steady state; the set-points are too cold for the unit.
     """
     rng = np.random.default_rng([seed, 394])
     unit = np.exp(rng.normal(size=(s.units, 2)) * [s.activity, s.fouling])

@@ -1,4 +1,4 @@
-"""`Twin`: units of a stirred reactor get one of nine coolants a step; hot ones are damaged."""
+"""`Twin`: units of a stirred reactor get one of nine coolants a step; hot units are damaged."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from typing import Any
 import gymnasium
 import numpy as np
 
-from rapo.platforms.batch import BatchPlatform
+from rapo.platforms.candidates import Array, Candidates, Harmed, State
 from rapo.platforms.map import PlatformMap
 from rapo.platforms.memory import RegionMemory
-from rapo.platforms.proposal import Array, Candidates, Harmed, State
+from rapo.platforms.platform import BatchPlatform
 from rapo.platforms.twin.baseline import TrippedUnits
 from rapo.platforms.twin.plane import Plane
 from rapo.platforms.twin.plant import plant_of
@@ -23,30 +23,31 @@ from rapo_core.checks import UserError, one_of, whole_number
 
 KERNELS = ("rapo", "trip")
 FIELDS = ("cells", "kernel", "density", "network", "grid")
-"""Where scars are: cells of the phase plane, or a field of `rapo.scars` over it."""
+"""Memories: cells of the phase plane, or a field of `rapo.scars` over the plane."""
 OBSERVED = 8
 AROUND_T, SCALE_T = 380.0, 20.0
 FAR = 1e3
-"""Above whatever `x` can be: learners and checkers want an end."""
+"""Bound of `x`, which is never reached: learners and checkers want a finite one."""
 
 
 class Twin(BatchPlatform):
     """16 units of the textbook's stirred reactor, A -> B with heat, state (mol/L, K).
 
-    A step: the model tells where each of nine coolants around the set-point would bring a unit; it
-    gets one of them by a Gaussian `P0`, deformed by psi of these places. While the stimulus is on,
-    the feed swings. A unit above `damage` K is harmed, which is reported `delay` steps later.
+    In a step the model predicts the state to which each of nine coolants around the set-point would
+    bring a unit. The unit gets one coolant by a Gaussian `P0`, deformed by psi of these states.
+    While the stimulus is on, the feed swings. A unit above `damage` K is harmed; the harm is
+    reported `delay` steps later.
 
     `x`, float32: mean, highest and spread of K, in 20 K and from 380 K; mean and highest mol/L;
     mean feed in tenths of a mol/L and in 10 K from nominal; clock / 500. Reward: mean conversion,
-    1 less the mol/L that are left of the nominal feed. Reach: units above `warm` K.
+    the share of the nominal feed that has reacted. Reach: units above `warm` K.
 
     Args:
         episodes: E.
-        seed: draws the units, which differ a little, and the disturbances.
-        kernel: `rapo`, or `trip` for a high-temperature trip in place of the memory.
-        field: one of FIELDS.
-        width: of a scar field, as a share of the box; default its rule.
+        seed: of the platform: it draws the units, which differ a little, and the disturbances.
+        kernel: `rapo`, or `trip` for a high-temperature trip in place of the harm memory.
+        field: the memory, one of FIELDS.
+        width: of a scar field, as a share of the box; default `rule()`.
         setting: values that differ from `setting.toml`, or a whole `Setting`.
         options: of `BatchPlatform`.
     """
@@ -96,7 +97,7 @@ class Twin(BatchPlatform):
         self._picture: Any = None
 
     def rule(self) -> float:
-        """Width of a scar field: `spreads` times the spread of a step's draw from rest."""
+        """Default width of a scar field: `spreads` times the spread of a step's draw at rest."""
         s, rest = self.setting, self.plant.rest
         middle = self.set_points[len(self.set_points) // 2 :][:1]
         calm = self.plant.feed(np.zeros(1, np.int64), np.zeros(1))
@@ -109,7 +110,7 @@ class Twin(BatchPlatform):
         return {"c": c, "T": T}
 
     def candidates(self, state: State, action: Array) -> Candidates:
-        """Where each coolant would lead."""
+        """The states to which each coolant would lead."""
         s = self.setting
         to = self._led(state["c"], state["T"], self._feed(self.clock), self.set_points[action])
         return Candidates(self._P0, self._places(to), to[..., 1] > s.damage, items=(state["T"], to))
@@ -117,7 +118,7 @@ class Twin(BatchPlatform):
     def transition(
         self, state: State, action: Array, choice: Array, proposed: Candidates
     ) -> tuple[State, Array]:
-        """Every unit goes where its coolant leads; the conversion it has there."""
+        """The states to which the drawn coolants lead, and the mean conversion there."""
         to = np.take_along_axis(proposed.items[1], choice[:, :, None, None], 2)[:, :, 0]
         c, T = to[..., 0].copy(), to[..., 1].copy()
         return {"c": c, "T": T}, 1 - c.mean(axis=1) / FEED_C
@@ -128,7 +129,7 @@ class Twin(BatchPlatform):
         return Harmed(state["T"] > self.setting.damage, self._places(at))
 
     def sensitive_mass(self, state: State) -> Array:
-        """Units in damage; where they are is not asked for."""
+        """Units above the temperature that does damage."""
         return np.asarray((state["T"] > self.setting.damage).sum(axis=1))
 
     def reach(self, state: State) -> Array:
@@ -136,7 +137,7 @@ class Twin(BatchPlatform):
         return np.asarray((state["T"] > self.setting.warm).sum(axis=1))
 
     def observation(self, state: State, clock: Array) -> Array:
-        """What an operator sees: temperatures, what is left of A, the feed."""
+        """The view of an operator: temperatures, concentrations of A, the feed."""
         c, T = state["c"], (state["T"] - AROUND_T) / SCALE_T
         feed = self._feed(clock).mean(axis=1)
         return np.stack(
@@ -148,7 +149,7 @@ class Twin(BatchPlatform):
         )  # fmt: skip
 
     def describe(self) -> dict[str, Any]:
-        """Which plant, memory and kernel."""
+        """Which plant, memory and kernel this is."""
         width = {} if self.field == "cells" else {"width": self.width}
         return {
             "data": "none: a textbook's model", "seed": self.seed, "kernel": self.kernel,
@@ -170,7 +171,7 @@ class Twin(BatchPlatform):
         return twin_map(self)
 
     def psi_at(self, points: Array, episode: int) -> Array:
-        """(n,) psi of points (n, 2) in mol/L and K, as an episode remembers harm."""
+        """(n,) psi of points (n, 2) in mol/L and K in the memory of an episode."""
         if isinstance(self.memory, RegionMemory):
             psi = self.memory.harm.conductance()[episode]
             return np.asarray(psi[self.plane.cells(points)])
@@ -178,7 +179,7 @@ class Twin(BatchPlatform):
         return np.asarray(self.memory.field.conductance(every)[episode])
 
     def _feed(self, clock: Array) -> Array:
-        """(E, m, 2) feed of a step; what `x` tells of it is what the next step begins with."""
+        """(E, m, 2) feed of a step; `x` shows the feed with which the next step begins."""
         on, fed = self.stimulus_on, self._fed
         if fed is None or not (np.array_equal(fed[0], on) and np.array_equal(fed[1], clock)):
             fed = on, clock, self.plant.feed(on, clock * self.setting.minutes)
@@ -186,10 +187,10 @@ class Twin(BatchPlatform):
         return fed[2]
 
     def _led(self, c: Array, T: Array, feed: Array, set_point: Array) -> Array:
-        """(E, m, K, 2) where candidates lead, of c, T (E, m), feed (E, m, 2), set_point (E,)."""
+        """(E, m, K, 2) next states of units at c, T (E, m) with feed (E, m, 2), set_point (E,)."""
         coolant = set_point[:, None] + self.offsets
         return predict(c, T, feed, coolant, self.plant.unit, self.setting.minutes)
 
     def _places(self, points: Array) -> Array:
-        """Cells of points (..., 2), or these themselves for a scar field."""
+        """Cells of points (..., 2), or the points themselves for a scar field."""
         return self.plane.cells(points) if self.field == "cells" else points

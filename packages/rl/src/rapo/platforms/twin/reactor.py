@@ -49,8 +49,8 @@ def rate_at(T: Any) -> Any:
 
 
 LEFT, FEED, LOSS, ACTIVITY, CANDIDATES = (LANES * i for i in range(5))
-"""Where rows of lanes are in `room`, a unit a lane: minutes left, mol/L of the feed, 1/min of what
-flow and jacket take, the factor on the rate; from CANDIDATES on three rows for each candidate:"""
+"""Starts of the rows of `room`, in which a lane holds a unit: minutes left, mol/L of the feed, the
+loss by flow and jacket in 1/min, the factor on the rate; from CANDIDATES on three per candidate:"""
 LEFT_C, LEFT_T, HEAT_IN, OF_ONE = (LANES * i for i in range(4))
 """mol/L, K, and K/min that feed and jacket bring."""
 
@@ -66,8 +66,8 @@ def slopes(c: Any, T: Any, heat_in: Any, feed_c: Any, loss: Any, activity: Any) 
 def advance(room: Any, K: int) -> None:
     """One classical Runge-Kutta step of the K candidates of the units in all lanes.
 
-    What is left of a unit's time is divided evenly into as many steps as the speed of the moment
-    asks for: an ignition is over in seconds, and coarse steps miss its peak.
+    The time that a unit has left is divided evenly into as many steps as its present speed needs:
+    an ignition is over in seconds, and coarse steps miss its peak.
     """
     most, hottest = load(room, CANDIDATES + LEFT_C), load(room, CANDIDATES + LEFT_T)
     for k in range(1, K):
@@ -97,7 +97,7 @@ def advance(room: Any, K: int) -> None:
 def predict_into(
     c: Any, T: Any, feed: Any, coolant: Any, unit: Any, minutes: float, room: Any, of: Any, to: Any
 ) -> None:
-    """As `predict`. A unit that has arrived leaves its lane to the next one.
+    """As `predict`. A unit that has arrived leaves its lane to the next unit.
 
     room: CANDIDATES + K OF_ONE float64. of: (LANES,) int64, room for the numbers of the units.
     """
@@ -160,5 +160,5 @@ def steady_states(coolant: float, activity: float = 1.0, exchange: float = 1.0) 
 
     grid = np.linspace(250, 600, 1401)
     change = np.flatnonzero(np.diff(np.sign([warms(T) for T in grid])))
-    found = [brentq(warms, grid[i], grid[i + 1]) for i in change]
-    return np.array([[left_of(T), T] for T in found])
+    steady = [brentq(warms, grid[i], grid[i + 1]) for i in change]
+    return np.array([[left_of(T), T] for T in steady])

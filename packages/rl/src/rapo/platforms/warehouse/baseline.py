@@ -1,4 +1,4 @@
-"""Zone lock-out by timer: the field's own answer, as another memory."""
+"""Zone lock-out by timer: the field's own baseline, as a memory."""
 
 from __future__ import annotations
 
@@ -10,14 +10,15 @@ from rapo.platforms.memory import RegionMemory
 from rapo_core.memory import Array, HarmMemory
 
 LEAST, FLOOR = 1e-3, 1e-30
-"""Psi of a closed zone, and of a route at least (ten of them): fewer closed zones come first."""
+"""Psi of a closed zone, and least psi of a route (that of ten closed zones): a route through fewer
+closed zones comes first."""
 
 
 class Timers(HarmMemory):
-    """`G` are the steps until a zone opens again, `H` is 1 while it is closed.
+    """`G` holds the steps until a zone opens again, `H` is 1 while the zone is closed.
 
-    Any report, however small its harm, starts the timer of its zone anew; reports arrive as late
-    as ever.
+    Any report, however small its harm, restarts the timer of its zone. Reports arrive after the
+    delay.
     """
 
     def __init__(self, regions: int, timer: int, **options: Any) -> None:
@@ -31,7 +32,7 @@ class Timers(HarmMemory):
 
 
 def locked_out(memory: RegionMemory, timer: int) -> RegionMemory:
-    """A memory whose closed zones are avoided for so many steps, others as `P0` says."""
+    """A memory under which robots avoid a reported zone for so many steps and else follow `P0`."""
     zones = memory.harm
     timers = Timers(zones.regions, timer, params=zones.params, batch=zones.batch, delay=zones.delay)
     return memory.ruled_by(timers, (0.0, -np.log(LEAST), FLOOR))

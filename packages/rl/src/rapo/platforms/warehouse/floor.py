@@ -1,4 +1,4 @@
-"""The floor: a warehouse of the MovingAI benchmark or a stand-in, its one-way aisles and doors."""
+"""The floor: a warehouse of the MovingAI benchmark or a stand-in, with one-way aisles and doors."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ class Floor(NamedTuple):
     """Cells are numbered row by row."""
 
     free: Array
-    """(rows, columns) bool, where there is neither shelf nor wall."""
+    """(rows, columns) bool, cells without shelf and wall."""
     exits: Array
     """(cells, 2) int32 next cell along the row, and along the column, -1 for none."""
     entries: Array
-    """(cells, 2) int32 cells of which a cell is the next."""
+    """(cells, 2) int32 previous cell along the row, and along the column, -1 for none."""
     used: Array
-    """(cells,) bool, from which every other such cell can be reached."""
+    """(cells,) bool, cells that can all be reached from each other."""
     aisle: Array
     """(cells,) bool, used cells between two shelves."""
     entrance: Array
@@ -38,13 +38,13 @@ class Floor(NamedTuple):
 
 
 def floor_of(source: str) -> Floor:
-    """The floor that is there.
+    """The real floor or the stand-in.
 
     Args:
         source: `real` or `stand-in`.
 
     Raises:
-        ValueError: the data are not there, or not what they should be.
+        UserError: the data are missing or damaged.
     """
     return _stand_in() if source == STAND_IN else _read(str(data_path(WAREHOUSE.files[0])))
 
@@ -73,9 +73,9 @@ def _stand_in() -> Floor:
 
 
 def _laid_out(free: Array, real: bool) -> Floor:
-    """One way along every row (odd ones east) and column (odd ones north).
+    """Make every row (odd ones east) and column (odd ones north) a one-way street.
 
-    So nobody meets anybody head-on, in aisles that are one robot wide.
+    So no robots meet head-on in aisles that are one robot wide.
     """
     columns = free.shape[1]
     y, x = np.nonzero(free)
@@ -109,7 +109,7 @@ def doors_of(floor: Floor, each_side: int) -> Array:
     used = floor.used.reshape(floor.free.shape)
     doors = []
     for column in (inner[0] - 2, inner[-1] + 2):
-        known = np.flatnonzero(used[:, column])
-        nearest = known[np.abs(known[:, None] - height).argmin(axis=0)]
+        rows_used = np.flatnonzero(used[:, column])
+        nearest = rows_used[np.abs(rows_used[:, None] - height).argmin(axis=0)]
         doors.extend(nearest * columns + column)
     return np.array(doors)

@@ -1,8 +1,9 @@
-"""Loops over robots: who may choose a route, who moves into which cell, and what is seen of them.
+"""Loops over robots: candidates, moves into cells, and the observation.
 
-A robot's way is a row of `Orders`, even out and odd back; `row` and `route` are -1 while it is in
-its dock, `route` and `at` are -1 while it has none yet or is still behind the door. `wait` are the
-steps of picking that are left, `waited` those that it has been stopped for.
+A robot's way is a row of `Orders`: even rows lead out, odd rows back. `row` and `route` are -1
+while the robot is docked. `route` is -1 while the robot has no route yet, and `at` while it is
+still behind the door. `wait` counts the steps of picking that are left, `waited` the steps for
+which the robot has been stopped.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from rapo_core.jit import inlined, lean_kernel
 
 NOBODY = -1
 NO_WISH, OPEN, ASKED, GOES, STAYS = range(5)
-"""What is known of a robot's move."""
+"""States of a robot's move while moves are decided."""
 DOCKED, OUT, PICKING, BACK, STOPPED, WAITED, CLOCK, MEAN_Y, MEAN_X, SPREAD = range(10)
 SEEN = SPREAD + 1
 """Entries of `x`."""
@@ -24,7 +25,7 @@ def give(
     row: Any, route: Any, at: Any, wait: Any, last: Any, on: Any, by_errand: Any, errands: int,
     new_row: Any, new_route: Any, new_at: Any,
 ) -> None:  # fmt: skip
-    """Errands for those in the dock, the way back for those who have picked.
+    """Give errands to docked robots, and the way back to robots that have picked.
 
     on: (E,) stimulus, 0 for none. by_errand: (E, m) uniform draws.
     """
@@ -44,7 +45,7 @@ def offer(
     row: Any, route: Any, at: Any, action: Any, rates: Any, by_chance: Any, law: Any, zones: Any,
     enters: Any, p0: Any, where: Any, harmful: Any, moving: Any,
 ) -> None:  # fmt: skip
-    """Routes of those who are sent from the dock or turn back; others get `P0` 0.
+    """Routes of robots that are sent from the dock or turn back; others get `P0` 0.
 
     rates: chance of each action. p0, harmful (E, m, K), where (E, m, K, Z) and moving (E, m) are
     filled.
@@ -70,7 +71,7 @@ def _wish(
     e: int, row: Any, route: Any, at: Any, cells: Any, last: Any, held: Any, holder: Any, fate: Any,
     target: Any,
 ) -> None:  # fmt: skip
-    """Who stands where, and who wants to go where."""
+    """Note which robot stands where, and to which cell each robot wants to go."""
     for w in range(row.shape[1]):
         r, k, i = row[e, w], route[e, w], at[e, w]
         fate[w] = NO_WISH
@@ -84,10 +85,10 @@ def _wish(
 
 
 @inlined
-def _turn(holder: Any, claim: Any, fate: Any, target: Any, walk: Any) -> None:
-    """Rings, in which everybody wants the place of the next, turn before anyone joins them.
+def _turn_rings(holder: Any, claim: Any, fate: Any, target: Any, walk: Any) -> None:
+    """Let rings turn, in which every robot wants the cell of the next, before any robot joins.
 
-    Otherwise one who waits to join would come first for ever, and stop the ring and itself.
+    Otherwise a robot that waits to join would come first for ever, and stop the ring and itself.
     """
     for w in range(fate.size):
         walk[w] = NOBODY
@@ -104,7 +105,7 @@ def _turn(holder: Any, claim: Any, fate: Any, target: Any, walk: Any) -> None:
 
 @inlined
 def _decide(w: int, holder: Any, claim: Any, fate: Any, target: Any) -> None:
-    """Whether w goes, and those on whom it depends: a cell is free, becomes free, or is not."""
+    """Decide whether robot w goes, and the robots ahead on which that depends."""
     at, verdict = w, OPEN
     while verdict == OPEN:
         fate[at] = ASKED
@@ -145,7 +146,7 @@ def drive(
                 if choice[e, w] < 0:  # not sent
                     new_row[e, w] = NOBODY
         _wish(e, new_row, new_route, new_at, cells, last, held, holder, fate, target)
-        _turn(holder, claim, fate, target, walk)
+        _turn_rings(holder, claim, fate, target, walk)
         for w in range(row.shape[1]):  # the longest stopped comes first, but for rings
             if fate[w] == OPEN:
                 first = claim[target[w]]
@@ -181,22 +182,22 @@ def drive(
 def expose(
     row: Any, route: Any, at: Any, cells: Any, zone_of: Any, hazard: Any, inside: Any, where: Any
 ) -> None:
-    """Who is in a hazard, inside (E, m) bool, and the region of all, where (E, m), or -1."""
+    """Fill inside (E, m), robots in a hazard, and where (E, m), the region of each, or -1."""
     for e in range(row.shape[0]):
         for w in range(row.shape[1]):
             where[e, w] = NOBODY
             inside[e, w] = False
             if at[e, w] >= 0:
-                k = max(route[e, w], 0)  # who turns back has no route yet: all begin there
+                k = max(route[e, w], 0)  # all routes of a robot that turns back begin where it is
                 where[e, w] = zone_of[cells[row[e, w], k, at[e, w]]]
                 inside[e, w] = hazard[where[e, w]]
 
 
 @lean_kernel
-def watch(
+def observe_robots(
     row: Any, route: Any, at: Any, waited: Any, cells: Any, last: Any, columns: int, x: Any
 ) -> None:
-    """What is seen of the robots, x (E, SEEN), but for the clock; places in cells."""
+    """Fill the observation x (E, SEEN), but for the clock; positions are in cells."""
     share = 1 / row.shape[1]
     for e in range(row.shape[0]):
         for j in range(SEEN):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from rapo.platforms.candidates import Array, State
 from rapo.platforms.map import PlatformMap, coordinates
-from rapo.platforms.proposal import Array, State
 from rapo.platforms.warehouse.orders import Orders
 
 

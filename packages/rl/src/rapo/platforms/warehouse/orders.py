@@ -13,11 +13,11 @@ from rapo.platforms.warehouse.ways import Reach, ways_of
 from rapo_core.checks import UserError
 
 TRIES = 30
-"""Draws of a wave's hazards before it is left out."""
+"""Draws of a wave's hazards before the wave is left out."""
 
 
 class Orders(NamedTuple):
-    """Rows are ways: the way out of an errand, then its way back, `errands` after `errands`."""
+    """Tables with a row for each way: an errand's way out, then its way back, wave after wave."""
 
     floor: Floor
     doors: Array
@@ -43,7 +43,7 @@ def orders_of(seed: int, setting: Setting, source: str) -> Orders:
     """The waves and hazards of a platform seed.
 
     Raises:
-        ValueError: the floor has no waves or hazards as the setting wants them.
+        UserError: the floor has no waves or hazards as the setting wants them.
     """
     s, floor = setting, floor_of(source)
     rng = np.random.default_rng([seed, 40])
@@ -59,7 +59,7 @@ def orders_of(seed: int, setting: Setting, source: str) -> Orders:
     law /= law.sum(axis=1, keepdims=True)
     zone_of, crossed = _zones(floor, cells, s.zone)
     hazard, rows = _drawn(law, last, crossed, s, rng)
-    # Zones of waves that are not taken carry nothing: the memory is kept small.
+    # Zones of waves that are not used never carry harm: without them the memory is smaller.
     kept = crossed[rows].any(axis=(0, 1))
     number = np.where(kept, np.cumsum(kept) - 1, NONE).astype(np.int32)
     crossed, hazard = crossed[rows][..., kept], hazard[kept]
@@ -73,11 +73,11 @@ def orders_of(seed: int, setting: Setting, source: str) -> Orders:
 
 
 def _waves(floor: Floor, doors: Array, s: Setting, rng: np.random.Generator) -> tuple[Array, Array]:
-    """Gates and picks, (pool * gates * picks,) cells each: every gate of a wave with every pick."""
+    """Gates and picks, (pool * gates * picks,) cells each: all pairs of every wave."""
     columns = floor.free.shape[1]
-    places = np.flatnonzero(floor.aisle)
-    known = Reach(floor, doors)
-    both = (known.away + known.left)[known.row(doors)][:, places]
+    cells = np.flatnonzero(floor.aisle)
+    reach = Reach(floor, doors)
+    both = (reach.away + reach.left)[reach.row(doors)][:, cells]
     near = np.argsort(both, axis=0, kind="stable")[: s.gates]
     mean = np.take_along_axis(both, near, 0).mean(axis=0)
     fitting = np.flatnonzero((mean >= s.trip[0]) & (mean <= s.trip[1]))
@@ -85,9 +85,9 @@ def _waves(floor: Floor, doors: Array, s: Setting, rng: np.random.Generator) -> 
         raise UserError(f"no shelf is a round trip of {s.trip} steps away, but {mean}; widen trip")
     gates, picks = [], []
     for middle in rng.choice(fitting, s.pool):
-        far = abs(places // columns - places[middle] // columns)
-        far = far + abs(places % columns - places[middle] % columns)
-        around = places[far <= s.radius]
+        far = abs(cells // columns - cells[middle] // columns)
+        far = far + abs(cells % columns - cells[middle] % columns)
+        around = cells[far <= s.radius]
         if len(around) < s.picks:
             raise UserError(f"{len(around)} cells within radius {s.radius}, not {s.picks} picks")
         taken = rng.choice(around, s.picks, replace=False)
@@ -103,7 +103,7 @@ def _zones(floor: Floor, cells: Array, zone: tuple[int, int]) -> tuple[Array, Ar
     zone_of = y // zone[0] * -(-columns // zone[1]) + x // zone[1]
     crossed = np.zeros((*cells.shape[:2], zone_of.max() + 2), np.bool_)
     np.put_along_axis(crossed, np.where(cells >= 0, zone_of[cells], -1), True, axis=2)
-    return zone_of, crossed[..., :-1]  # pads were in the last
+    return zone_of, crossed[..., :-1]  # the last column holds pads
 
 
 def _entering(crossed: Array, hazard: Array) -> Array:
@@ -112,10 +112,10 @@ def _entering(crossed: Array, hazard: Array) -> Array:
 
 
 def _dear(law: Array, last: Array, crossed: Array) -> Array:
-    """What it costs a wave to stay out of every zone, (zones,): nominal robots times their detour.
+    """Cost for a wave of staying out of each zone, (zones,): nominal robots times their detour.
 
-    The detour are the steps of the nominal routes round the zone, less those of the routes through
-    it, if they are more, over the shortest; a way counts only where there is both.
+    The detour is the excess of steps of nominal routes round the zone over routes through it, as a
+    share of the shortest route. A way counts only if it has routes of both kinds.
     """
     length = law * (last / last[:, :1])
     through, steps = (np.einsum("wk,wkr->wr", part, crossed) for part in (law, length))
@@ -127,7 +127,7 @@ def _dear(law: Array, last: Array, crossed: Array) -> Array:
 
 
 def _fitting(law: Array, last: Array, enters: Array, s: Setting) -> Array | None:
-    """Errands of a wave (errands,) whose ways (2 errands, K) are as the setting wants, or None."""
+    """Errands (errands,) of a wave whose ways are as the setting wants; None if too few are."""
     share, steps = (law * enters).sum(axis=1), (law * last).sum(axis=1)
     clear = np.flatnonzero((share <= 1 - s.way_round).reshape(-1, 2).all(axis=1))[: s.errands]
     rows = np.stack([2 * clear, 2 * clear + 1], 1).ravel()
@@ -143,10 +143,11 @@ def _drawn(
 ) -> tuple[Array, Array]:
     """Hazards (zones,) and the rows of all stimuli.
 
-    Each wave brings some hazards, drawn where to go round costs it most. It is taken if that leaves
-    all waves as they should be: of the nominal routes of every way a share of `way_round` at least
-    crosses no hazard; of all those of a wave the share that crosses one is as `touched` says, and
-    the others are longer by `detour`, so that staying out of hazards costs deliveries.
+    Every wave brings hazards, which are drawn where going round costs the wave most. The wave is
+    used if all waves still fit the setting with these hazards: on every way at least a share
+    `way_round` of the nominal routes crosses no hazard; of a wave's nominal routes the share that
+    crosses one is within `touched`, and the others are longer by `detour`, so that staying out of
+    hazards costs deliveries.
     """
     size = len(law) // s.pool
     hazard = np.zeros(crossed.shape[2], np.bool_)
@@ -162,10 +163,10 @@ def _drawn(
             errands = []
             for rows in (ways, *taken):  # most fail at the new one
                 enters = _entering(crossed[rows], more)
-                found = _fitting(law[rows], last[rows], enters, s)
-                if found is None:
+                fitting = _fitting(law[rows], last[rows], enters, s)
+                if fitting is None:
                     break
-                first = rows.start + 2 * found
+                first = rows.start + 2 * fitting
                 errands.append(np.stack([first, first + 1], 1).ravel())
             if len(errands) > len(taken):
                 hazard, taken = more, [ways, *taken]

@@ -1,4 +1,4 @@
-"""The floor from above: shelves, robots and where they go, hidden hazards, and scars."""
+"""The floor from above: shelves, robots and their routes, hidden hazards, and scars."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from matplotlib.colors import ListedColormap
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
+from rapo.platforms.candidates import Array
 from rapo.platforms.canvas import FULL_SCAR, INK, NIGHT, SCAR, Canvas
-from rapo.platforms.proposal import Array
 from rapo.platforms.warehouse.orders import Orders
 
 FLOOR, SHELF, OUT, LOADED = "#1b2331", "#46546b", "#59c2ff", "#ffd166"
@@ -19,7 +19,7 @@ STOPPED, HAZARD = "#ff9f1c", "#c77dff"
 
 
 class Picture:
-    """Frames of one floor; the figure is made once and its robots updated.
+    """Frames of one floor. The figure is made once; its robots and scars change.
 
     Args:
         orders: what to draw.
@@ -65,11 +65,11 @@ class Picture:
         """A picture (590, 1200, 3) uint8.
 
         Args:
-            ahead: of every robot on the floor, its cells from here on.
-            back: bool, who of them has picked, or picks.
-            stopped: bool, who of them is.
+            ahead: cells of every robot on the floor, from its present cell on.
+            back: bool, robots that pick or have picked.
+            stopped: bool, robots that are stopped.
             scar: (R,).
-            title: a line above.
+            title: a line above the picture.
         """
         here = np.array([cells[0] for cells in ahead], np.int64)
         y, x = np.divmod(here, self._columns)
@@ -88,8 +88,8 @@ def _boxes(orders: Orders, zone: tuple[int, int]) -> list[Array]:
     """Corners (4, 2) of every region."""
     rows, columns = orders.floor.free.shape
     cell = np.zeros(len(orders.hazard), np.int64)
-    known = np.flatnonzero(orders.zone_of >= 0)
-    cell[orders.zone_of[known]] = known
+    used = np.flatnonzero(orders.zone_of >= 0)
+    cell[orders.zone_of[used]] = used
     boxes = []
     for y, x in zip(*np.divmod(cell, columns), strict=True):
         top, left = y // zone[0] * zone[0], x // zone[1] * zone[1]

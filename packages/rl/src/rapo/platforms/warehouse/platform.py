@@ -1,4 +1,4 @@
-"""`Warehouse`: robots choose routes over a real floor, some of whose zones are hazardous."""
+"""`Warehouse`: robots choose routes over a real floor in which some zones are hazardous."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import Any
 import gymnasium
 import numpy as np
 
-from rapo.platforms.batch import BatchPlatform
+from rapo.platforms.candidates import Array, Candidates, Harmed, State
 from rapo.platforms.data import data_source
 from rapo.platforms.map import PlatformMap
 from rapo.platforms.memory import RegionMemory
-from rapo.platforms.proposal import Array, Candidates, Harmed, State
+from rapo.platforms.platform import BatchPlatform
 from rapo.platforms.warehouse.baseline import locked_out
 from rapo.platforms.warehouse.entry import WAREHOUSE
 from rapo.platforms.warehouse.kernel import (
@@ -25,8 +25,8 @@ from rapo.platforms.warehouse.kernel import (
     drive,
     expose,
     give,
+    observe_robots,
     offer,
-    watch,
 )
 from rapo.platforms.warehouse.orders import orders_of
 from rapo.platforms.warehouse.setting import Setting
@@ -35,27 +35,28 @@ from rapo_core.checks import one_of, whole_number
 KERNELS = ("rapo", "lockout")
 ERRAND, SENT, HELD, MISTAKE = 1, 2, 3, 4  # lanes of draws
 FAR = 1e6
-"""Above whatever `x` can be: learners and checkers want an end."""
+"""Upper end of `x`, which is never reached: learners and checkers want a finite one."""
 
 
 class Warehouse(BatchPlatform):
     """Robots that fetch goods from around a shelf, by one of up to six routes there and back.
 
-    A step: while the stimulus is on, an order wave, docked robots are sent with the chance that the
-    action is. They get an errand and choose a route by `P0 = exp(-excess length / temperature)`,
-    deformed by psi of the zones on it; those who have picked choose a route back. Then all move a
-    cell, along one-way aisles, if the next cell is free or becomes free; of several who want it the
-    longest stopped goes, but rings of robots turn first. A robot in a hazard is reported `delay`
-    steps later, and now and then one elsewhere by mistake.
+    The stimulus is a wave of orders. While it is on, a docked robot is sent with a chance that the
+    action sets. The robot gets an errand and chooses a route by
+    `P0 = exp(-excess length / temperature)`, deformed by psi of the zones on the route; a robot
+    that has picked chooses a route back. Then robots move by a cell along one-way aisles if the
+    next cell is free or becomes free. Of several robots that want a cell the longest stopped goes,
+    but rings of robots turn first. A robot in a hazard is reported `delay` steps later, and now and
+    then a robot elsewhere is reported by mistake.
 
-    `x`, float32, >= 0: share of robots that are docked, on the way out, picking, on the way back,
-    stopped; mean steps stopped; clock / 500; mean place of those on the floor and their spread,
-    over the floor's longer side. Reward: deliveries. Hazards show in nothing.
+    `x`, float32, >= 0: shares of robots that are docked, on the way out, picking, on the way back,
+    stopped; mean steps stopped; clock / 500; mean position of the robots on the floor and their
+    spread, over the floor's longer side. Reward: deliveries. `x` does not depend on hazards.
 
     Args:
         episodes: E.
-        seed: chooses hazards, shelves and waves.
-        data: `real`, `stand-in`, or `auto`: the real floor if it is there, else a warning.
+        seed: of the platform: it draws hazards, shelves and waves.
+        data: `real`, `stand-in`, or `auto`: a stand-in with a warning where data are missing.
         kernel: `rapo`, or `lockout` for closed zones in place of the harm memory.
         setting: values that differ from `setting.toml`, or a whole `Setting`.
         options: of `BatchPlatform`.
@@ -86,7 +87,7 @@ class Warehouse(BatchPlatform):
         if kernel == "lockout" and isinstance(self.memory, RegionMemory):
             self.memory = locked_out(self.memory, s.timer)
         self._rates = np.array(s.dispatch)
-        # Room for functions of the state, kept since new pages are slow.
+        # These arrays are filled at every step; new pages are slow.
         self._where = np.full((episodes, s.robots, s.routes, o.zones.shape[2]), -1, np.int32)
         self._cells = np.full((2, o.floor.free.size), NOBODY, np.int32)
         self._robots = np.zeros((3, s.robots), np.int32)
@@ -94,7 +95,7 @@ class Warehouse(BatchPlatform):
         self._picture: Any = None
 
     def rest(self, episodes: int) -> State:
-        """An idle floor: everybody in the dock."""
+        """An idle floor: every robot is in the dock."""
         nowhere = np.full((episodes, self.walkers), NOBODY, np.int32)
         none = np.zeros_like(nowhere)
         stray = np.zeros(nowhere.shape, np.bool_)
@@ -104,7 +105,7 @@ class Warehouse(BatchPlatform):
         }  # fmt: skip
 
     def arrive(self, state: State) -> State:
-        """Errands for the docked while the stimulus is on, the way back for those who picked."""
+        """Docked robots get errands while the stimulus is on, and robots that picked turn back."""
         row, route, at = (np.empty_like(state[name]) for name in ("row", "route", "at"))
         give(
             state["row"], state["route"], state["at"], state["wait"], self.orders.last,
@@ -113,7 +114,7 @@ class Warehouse(BatchPlatform):
         return {**state, "row": row, "route": route, "at": at}
 
     def candidates(self, state: State, action: Array) -> Candidates:
-        """Routes of the robots that are sent, or turn back."""
+        """Routes for the robots that are sent or turn back."""
         o, shape = self.orders, (self.episodes, self.walkers, self.setting.routes)
         P0, harmful = np.empty(shape), np.empty(shape, np.bool_)
         moving = np.empty(shape[:2], np.bool_)
@@ -126,7 +127,7 @@ class Warehouse(BatchPlatform):
     def transition(
         self, state: State, action: Array, choice: Array, proposed: Candidates
     ) -> tuple[State, Array]:
-        """All move a cell, if they can; the reward are deliveries."""
+        """All robots that can move go on by a cell; the reward is the number of deliveries."""
         o, s = self.orders, self.setting
         held = self._nobody
         if s.stall > 0:
@@ -142,7 +143,7 @@ class Warehouse(BatchPlatform):
         return new, delivered
 
     def harmed(self, state: State) -> Harmed:
-        """Robots in a hazard, and those who will be reported by mistake, with their zone."""
+        """Robots in a hazard and robots that will be reported by mistake, with their zones."""
         inside, where = self._exposed(state)
         return Harmed(inside | state["stray"], where)
 
@@ -155,10 +156,10 @@ class Warehouse(BatchPlatform):
         return np.asarray(self._exposed(state)[0].sum(axis=1))
 
     def observation(self, state: State, clock: Array) -> Array:
-        """What a supervisor sees: who does what, who is stopped, and where they are."""
+        """The view of a supervisor: how many robots do what, are stopped, and where robots are."""
         o, shape = self.orders, self.orders.floor.free.shape
         x = np.empty((self.episodes, SEEN))
-        watch(
+        observe_robots(
             state["row"], state["route"], state["at"], state["waited"], o.cells, o.last, shape[1], x
         )
         x[:, [MEAN_Y, MEAN_X, SPREAD]] /= max(shape)
@@ -170,7 +171,7 @@ class Warehouse(BatchPlatform):
         return {"stand_in": np.full(self.episodes, 0.0 if self.orders.floor.real else 1.0)}
 
     def describe(self) -> dict[str, Any]:
-        """Which floor it is and where it is from."""
+        """Which floor and kernel this is, and the source of the floor."""
         floor = self.orders.floor
         return {
             "floor": "warehouse-10-20-10-2-1" if floor.real else "stand-in",
@@ -197,11 +198,11 @@ class Warehouse(BatchPlatform):
         loaded = (row[out] % 2 == 1) | np.array([len(cells) == 1 for cells in ahead], np.bool_)
         stopped = state["waited"][episode][out] > 0
         inside = self.sensitive_mass(state)[episode]
-        words = (
+        title = (
             f"{when(self, episode)}   {len(out)} robots on the floor, "
             f"{np.count_nonzero(stopped)} stopped, {inside} in a hazard"
         )
-        return np.asarray(self._picture.draw(ahead, loaded, stopped, self.H[episode], words))
+        return np.asarray(self._picture.draw(ahead, loaded, stopped, self.H[episode], title))
 
     def map(self) -> PlatformMap:
         """The floor by zones."""
@@ -210,7 +211,7 @@ class Warehouse(BatchPlatform):
         return warehouse_map(self.orders)
 
     def _exposed(self, state: State) -> tuple[Array, Array]:
-        """Who is in a hazard (E, m), and everybody's zone (E, m)."""
+        """Which robots are in a hazard (E, m), and the zone of every robot (E, m)."""
         o, row = self.orders, state["row"]
         inside, where = np.empty(row.shape, np.bool_), np.empty(row.shape, np.int32)
         expose(row, state["route"], state["at"], o.cells, o.zone_of, o.hazard, inside, where)

@@ -9,7 +9,7 @@ from rapo.platforms.settings import FrozenSetting
 from rapo_core.checks import Count, Ends, FromOne, Positive, Share, ShareOrNone, UserError, Within
 
 MOST_ROUTES = 31
-"""Routes are the bits of a whole number while they are compared."""
+"""Routes are bits of a whole number while they are compared."""
 NOT_LAID_OUT = ("robots", "dispatch", "pick", "stall", "stray", "delay", "saturation", "timer")
 
 
@@ -50,6 +50,6 @@ class Setting(FrozenSetting):
                 raise UserError(f"{name} must be <= {larger}, got {getattr(self, name)}")
 
     def layout(self) -> Setting:
-        """The same, with the frozen values of all that waves, routes and hazards do not need."""
+        """This setting with frozen values in all fields that waves, routes, hazards do not need."""
         frozen = Setting.of()
         return replace(self, **{name: getattr(frozen, name) for name in NOT_LAID_OUT})

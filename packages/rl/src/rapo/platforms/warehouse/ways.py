@@ -11,7 +11,7 @@ from rapo_core.jit import lean_kernel
 
 
 class Ways(NamedTuple):
-    """Rows are pairs of cells, K routes each, the shortest first."""
+    """Up to K routes for each pair of cells (row), the shortest first."""
 
     cells: Array
     """(rows, K, L) int32 cells of a route, both ends too, -1 for pads."""
@@ -20,11 +20,11 @@ class Ways(NamedTuple):
 
 
 class Reach:
-    """How far it is from some cells to all others, and from all others to them.
+    """Distances from some cells to all others, and from all others to them.
 
     Args:
-        floor: whose streets are taken.
-        cells: the some, in any order.
+        floor: its one-way streets.
+        cells: the cells to measure from, in any order.
     """
 
     def __init__(self, floor: Floor, cells: Array) -> None:
@@ -36,37 +36,37 @@ class Reach:
         _spread(self.cells, floor.entries, self.left, self.after, queue)
 
     def row(self, cells: Array) -> Array:
-        """Where the cells are in the tables."""
+        """Rows of cells in the tables."""
         return np.searchsorted(self.cells, cells)
 
 
 def ways_of(
-    floor: Floor, known: Reach, start: Array, end: Array, most: int, longest: float, apart: float
+    floor: Floor, reach: Reach, start: Array, end: Array, most: int, longest: float, apart: float
 ) -> Ways:
     """Up to `most` routes from every start to its end, each by way of some aisle's entrance.
 
     Args:
         floor: with the entrances.
-        known: of all starts and ends.
+        reach: of all starts and ends.
         start: (rows,) cells.
         end: (rows,) cells.
         most: K.
         longest: times the shortest.
-        apart: share of its cells that a route has to itself, beside any shorter one.
+        apart: least share of its cells that a route shares with no shorter route.
     """
-    a, b = known.row(start), known.row(end)
-    # The end itself stands for the shortest route, which perhaps enters no aisle.
+    a, b = reach.row(start), reach.row(end)
+    # The end as a stop on the way gives the shortest route, which may enter no aisle.
     via = np.column_stack([end, np.tile(floor.entrance, (len(end), 1))])
-    length = known.away[a[:, None], via] + known.left[b[:, None], via]
+    length = reach.away[a[:, None], via] + reach.left[b[:, None], via]
     order = np.argsort(length, axis=1, kind="stable")
-    limit = longest * known.away[a, end]
+    limit = longest * reach.away[a, end]
     room = int(limit.max()) + 1
     cells = np.full((len(start), most, room), NONE, np.int32)
     last = np.zeros((len(start), most), np.int32)
     mark = np.zeros(floor.free.size, np.int64)
     _find(
         a, b, start, np.take_along_axis(via, order, 1), np.take_along_axis(length, order, 1), limit,
-        known.before, known.after, 1 - apart, mark, cells, last,
+        reach.before, reach.after, 1 - apart, mark, cells, last,
     )  # fmt: skip
     return Ways(cells[:, :, : last.max() + 1].copy(), last)
 
@@ -93,13 +93,13 @@ def _find(
     a: Any, b: Any, start: Any, via: Any, length: Any, limit: Any, before: Any, after: Any,
     shared: float, mark: Any, cells: Any, last: Any,
 ) -> None:  # fmt: skip
-    """Fill cells (rows, K, L) and last (rows, K); `mark` (all cells) is 0 before and after."""
+    """Fill cells (rows, K, L) and last (rows, K). `mark` (all cells) is 0 before and after."""
     most = cells.shape[1]
     here = np.int64(1) << most  # the bit of the route that is being tried
     for i in range(start.size):
-        found = 0
+        count = 0
         for j in range(via.shape[1]):
-            if found == most or length[i, j] > limit[i]:
+            if count == most or length[i, j] > limit[i]:
                 break
             steps = length[i, j]
             at, n = via[i, j], 0
@@ -108,32 +108,32 @@ def _find(
                 n += 1
             at = via[i, j]
             for k in range(n, -1, -1):
-                cells[i, found, k] = at
+                cells[i, count, k] = at
                 at = before[a[i], at]
             at = via[i, j]
             for k in range(n + 1, steps + 1):
                 at = after[b[i], at]
-                cells[i, found, k] = at
+                cells[i, count, k] = at
             simple = True
             for k in range(steps + 1):
-                simple &= mark[cells[i, found, k]] & here == 0
-                mark[cells[i, found, k]] |= here
+                simple &= mark[cells[i, count, k]] & here == 0
+                mark[cells[i, count, k]] |= here
             different = True
-            for old in range(found):
+            for old in range(count):
                 common = 0
                 for k in range(steps + 1):
-                    common += mark[cells[i, found, k]] >> old & 1
+                    common += mark[cells[i, count, k]] >> old & 1
                 different &= common <= shared * (steps + 1)
             for k in range(steps + 1):
-                mark[cells[i, found, k]] &= ~here
+                mark[cells[i, count, k]] &= ~here
             if simple and different:
                 for k in range(steps + 1):
-                    mark[cells[i, found, k]] |= np.int64(1) << found
-                last[i, found] = steps
-                found += 1
+                    mark[cells[i, count, k]] |= np.int64(1) << count
+                last[i, count] = steps
+                count += 1
             else:
                 for k in range(steps + 1):
-                    cells[i, found, k] = -1
-        for r in range(found):
+                    cells[i, count, k] = -1
+        for r in range(count):
             for k in range(last[i, r] + 1):
                 mark[cells[i, r, k]] = 0

@@ -11,11 +11,7 @@ import numpy.typing as npt
 
 from rapo.cascade.draws import ACTION
 from rapo.cascade.setting import DECAY
-from rapo.platforms.hooks import PlatformHooks
-from rapo.platforms.kernel import draws_into
-from rapo.platforms.memory import MakeField, PointMemory, RegionMemory, Sampling
-from rapo.platforms.phases import PlatformPhases, Whole
-from rapo.platforms.proposal import (
+from rapo.platforms.candidates import (
     Array,
     Candidates,
     Harmed,
@@ -26,6 +22,10 @@ from rapo.platforms.proposal import (
     number_array,
     read_only,
 )
+from rapo.platforms.hooks import PlatformHooks
+from rapo.platforms.kernel import draws_into
+from rapo.platforms.memory import MakeField, PointMemory, RegionMemory, Sampling
+from rapo.platforms.phases import PlatformPhases, Whole
 from rapo.platforms.report import Step, report_of
 from rapo_core.checks import (
     UserError,
