@@ -9,6 +9,7 @@ from rapo.envs.single import GraphDiffusionEnv
 from rapo.envs.vector import GraphDiffusionVectorEnv
 from rapo.paper.noisy_harm import NoisyReportsEnv
 from rapo.rsd import evaluate
+from rapo_core.checks import UserError
 
 HORIZONS = (100, 60, 80)
 OPTIONS = {"fit": False}
@@ -20,6 +21,13 @@ class Doubled:
     def step(self, action):
         x, reward, over, cut, info = super().step(action)
         return x, 2 * reward, over, cut, {**info, "reach": 2 * info["reach"]}
+
+
+class Same(GraphDiffusionEnv):
+    """It overrides a method, and changes nothing by it."""
+
+    def step(self, action):
+        return super().step(action)
 
 
 class DoubledVector(Doubled, GraphDiffusionVectorEnv):
@@ -61,6 +69,11 @@ def plain(small_graph):
     return run(rapo.GraphDiffusionVectorEnv(1, graph=small_graph, **OPTIONS))
 
 
+@pytest.fixture(scope="module")
+def by_protocol(small_graph):
+    return run(Same(graph=small_graph, **OPTIONS))
+
+
 def doubles(found, plain):
     assert np.array_equal(found.traces["reach"], 2 * plain.traces["reach"])
     assert np.allclose(found.frame["ReplayReturn"], 2 * plain.frame["ReplayReturn"])
@@ -71,20 +84,19 @@ def doubles(found, plain):
 
 @pytest.mark.parametrize("kind", [DoubledVector, DoubledSingle])
 @pytest.mark.parametrize("schedule", ["rsd", "external"])
-def test_what_a_subclass_reports_and_pays_is_what_is_measured(plain, small_graph, kind, schedule):
-    doubles(run(kind(graph=small_graph, schedule=schedule, **OPTIONS)), plain)
+def test_what_a_subclass_reports_and_pays_is_what_is_measured(
+    plain, by_protocol, small_graph, kind, schedule
+):
+    base = plain if kind is DoubledVector else by_protocol
+    doubles(run(kind(graph=small_graph, schedule=schedule, **OPTIONS)), base)
 
 
-def test_a_step_put_on_the_instance_counts(plain, small_graph):
+def test_a_step_put_on_the_instance_is_refused(small_graph):
+    """RSD runs a copy of it, whose step would still be that of the original."""
     env = GraphDiffusionEnv(graph=small_graph, **OPTIONS)
-    step = env.step
-
-    def doubled(action):
-        x, reward, over, cut, info = step(action)
-        return x, 2 * reward, over, cut, {**info, "reach": 2 * info["reach"]}
-
-    env.step = doubled
-    doubles(run(env), plain)
+    env.step = env.step
+    with pytest.raises(UserError, match=r"\['step'\] were put on this GraphDiffusionEnv"):
+        run(env)
 
 
 @pytest.mark.parametrize("make", [GraphDiffusionVectorEnv, GraphDiffusionEnv])
@@ -181,7 +193,8 @@ def test_a_subclass_that_changes_nothing_stays_on_the_fast_path(plain, small_gra
 def test_the_twin_and_the_other_stimulus_are_the_subclasss_too(small_graph, kind):
     options = {"against_P0": True, "selectivity": True}
     found = run(kind(graph=small_graph, **OPTIONS), **options).frame
-    base = run(rapo.GraphDiffusionVectorEnv(1, graph=small_graph, **OPTIONS), **options).frame
+    plain = GraphDiffusionVectorEnv if kind is DoubledVector else Same
+    base = run(plain(graph=small_graph, **OPTIONS), **options).frame
     assert np.allclose(found["P0Reach"], 2 * base["P0Reach"])
     for name in ("Reach_vs_P0", "ReturnKept", "OddsSame", "OddsOther"):
         assert np.allclose(found[name], base[name])
@@ -210,7 +223,8 @@ def test_arguments_of_its_own_are_kept(plain, small_graph):
     assert np.array_equal(run(env).traces["reach"], 3 * plain.traces["reach"])
     twin = env.like(2, deformation="off")
     assert type(twin) is Scaled and twin.factor == 3 and twin.num_envs == 2
-    assert env.like(1, factor=5).factor == 5
+    with pytest.raises(UserError, match=r"no option is called \['factor'\]"):
+        env.like(1, factor=5)
 
 
 def test_noise_is_kept(small_graph):
@@ -220,67 +234,43 @@ def test_noise_is_kept(small_graph):
     assert twin.engine.coupled
 
 
-def test_a_subclass_that_cannot_be_made_again_is_refused(small_graph):
+def test_a_subclass_is_copied_whatever_its_constructor_takes(plain, small_graph):
     class Hidden(Scaled):
         def __init__(self, num_envs=1, *, gain, **options):
-            super().__init__(num_envs, factor=gain, **options)
-
-    class Moved(GraphDiffusionVectorEnv):
-        def __init__(self, num_envs=1, *, gain, **options):
-            super().__init__(num_envs, **options)
-            self.gain = 2 * gain
+            super().__init__(num_envs, factor=2 * gain, **options)
 
     class Closed(DoubledVector):
         def __init__(self, graph):
             super().__init__(1, graph=graph, **OPTIONS)
 
-    for env in (
-        Hidden(gain=2, graph=small_graph, **OPTIONS),
-        Moved(gain=2, graph=small_graph, **OPTIONS),
-        Closed(small_graph),
-    ):
-        with pytest.raises(ValueError, match=rf"another {type(env).__name__}.*override like\(\)"):
-            run(env)
+    assert np.array_equal(
+        run(Hidden(gain=2, graph=small_graph, **OPTIONS)).traces["reach"],
+        4 * plain.traces["reach"],
+    )
+    doubles(run(Closed(small_graph)), plain)
 
 
-def test_a_subclass_may_say_itself_how_it_is_made_again(plain, small_graph):
-    class Told(Scaled):
-        def __init__(self, num_envs=1, *, gain, **options):
-            super().__init__(num_envs, factor=gain, **options)
-
-        def like(self, num_envs, **changes):
-            return Told(num_envs, gain=self.factor, **{**self.options, **changes})
-
-    env = Told(gain=4, graph=small_graph, **OPTIONS)
-    assert np.array_equal(run(env).traces["reach"], 4 * plain.traces["reach"])
-
-
-def test_overridden_phases_are_used(small_graph):
-    """One that resets the clock its own way is driven by the method it overrides."""
+def test_the_protocol_of_a_subclass_is_called(small_graph):
     calls = []
-
-    class Begins(GraphDiffusionEnv):
-        def begin(self, phase, stimulus=None):
-            calls.append(phase)
-            return super().begin(phase, stimulus)
 
     class Protocol(GraphDiffusionEnv):
         def reset_observable(self, seed=None):
             calls.append("reset_observable")
             return super().reset_observable(seed)
 
-    for kind, expected in ((Begins, ["decay", "replay"]), (Protocol, ["reset_observable"] * 2)):
-        calls.clear()
-        found = run(kind(graph=small_graph, **OPTIONS), off_at_replay=True)
-        assert calls == 4 * expected
-        assert (found.frame["OddsRatio"] == 1).all()  # Replay from P0, on either way
-        assert np.nanmean(found.of_phase("odds_ratio", 0)) < 1
+    found = run(Protocol(graph=small_graph, **OPTIONS), off_at_replay=True)
+    assert calls == 4 * ["reset_observable"] * 2
+    assert (found.frame["OddsRatio"] == 1).all()
+    assert np.nanmean(found.of_phase("odds_ratio", 0)) < 1
 
-    class Both(Begins, Protocol):
-        pass
 
-    with pytest.raises(ValueError, match=r"overrides begin and \['reset_observable'\]"):
-        run(Both(graph=small_graph, **OPTIONS))
+def test_an_overridden_begin_is_refused_because_nobody_would_call_it(small_graph):
+    class Begins(GraphDiffusionEnv):
+        def begin(self, phase, stimulus=None):
+            return super().begin(phase, stimulus)
+
+    with pytest.raises(UserError, match="overrides begin, which RSD does not call"):
+        run(Begins(graph=small_graph, **OPTIONS))
 
 
 def test_phases_without_deformation_hold_on_the_protocols_way(small_graph):
@@ -312,7 +302,21 @@ def test_a_subclasss_own_observation_reaches_the_policy(small_graph):
     assert sum((x == 0).all() for x in seen) > 4 * 200
 
 
-def test_activity_is_that_of_all_episodes_of_a_subclass_too(plain, small_graph):
-    found = run(DoubledSingle(graph=small_graph, **OPTIONS))
-    assert np.allclose(found.activity, plain.activity, atol=1e-6)
-    assert np.array_equal(found.cascade, plain.cascade)  # of the first episode alone
+def test_activity_is_that_of_all_episodes_of_a_subclass_too(by_protocol, small_graph):
+    each = [
+        evaluate(Same(graph=small_graph, **OPTIONS), always, 1, seed, horizons=HORIZONS)
+        for seed in range(3, 7)
+    ]
+    shares = np.mean([result.activity for result in each], axis=0)
+    assert np.allclose(by_protocol.activity, shares, atol=1e-6)
+    assert not np.allclose(by_protocol.activity, each[0].activity, atol=1e-3)
+    assert np.array_equal(by_protocol.cascade, each[0].cascade)  # of the first episode alone
+    assert by_protocol.frame["R_c"].notna().all()
+
+
+def test_a_subclass_that_changes_nothing_has_the_activity_of_all_episodes(plain, small_graph):
+    class Named(GraphDiffusionEnv):
+        title = "mine"
+
+    found = run(Named(graph=small_graph, **OPTIONS))
+    assert np.array_equal(found.activity, plain.activity)

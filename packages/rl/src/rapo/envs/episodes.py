@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from inspect import Parameter, signature
-from typing import Any, ClassVar, Self
+from copy import copy
+from dataclasses import replace
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -33,10 +34,16 @@ class EpisodesVectorEnv(VectorEnv[Obs, npt.NDArray[Any], npt.NDArray[Any]]):
     runs_whole_phases = False
     """Whether `run(action, steps)` gives what as many calls of `step` give."""
     engine: Any
-    options: dict[str, Any]
-    """Arguments that make this environment again, but for `num_envs`; `like` builds on them."""
-    remade: ClassVar[frozenset[str]] = frozenset({"num_envs", "render_mode"})
-    """Arguments of the constructor that `options` may leave out."""
+    task: Any
+    """Everything that makes this environment but the number of episodes, a frozen dataclass."""
+
+    @abstractmethod
+    def _make(self, num_envs: int, task: Any) -> None:
+        """Set all attributes from a task; constructors and copies end with this."""
+
+    @abstractmethod
+    def _task_with(self, changes: Mapping[str, Any]) -> Any:
+        """The task with some values changed; an unknown name is an error."""
 
     def _open(
         self, num_envs: int, schedule: str, autoreset_mode: AutoresetMode | str, width: int
@@ -87,7 +94,7 @@ class EpisodesVectorEnv(VectorEnv[Obs, npt.NDArray[Any], npt.NDArray[Any]]):
     def _changed(
         self, horizons: tuple[int, int, int], deformed: tuple[bool, bool, bool]
     ) -> dict[str, Any]:
-        """The `options` that differ in a copy with these horizons and phases of deformation."""
+        """Changes of the task for a copy with these horizons and phases of deformation."""
 
     @abstractmethod
     def describe(self) -> dict[str, Any]:
@@ -197,38 +204,23 @@ class EpisodesVectorEnv(VectorEnv[Obs, npt.NDArray[Any], npt.NDArray[Any]]):
     def set_deformation(self, on: bool) -> None:
         """Deform the kernel in all phases, or in none; the fields evolve either way."""
         self.engine.set_deformation(on)
-        self.options["deform_phases"] = (bool(on),) * 3
+        self.task = replace(self.task, deform_phases=(bool(on),) * 3)
 
     def like(self, num_envs: int, **changes: Any) -> Self:
-        """A new environment of the same class and options, but for `changes`.
+        """A copy with another number of episodes, and with `changes` of the task.
 
-        Arguments that a subclass adds come from `options`, or from its attributes of their names;
-        a subclass that keeps them in another way must override this.
+        The copy is of the same class and shares all other attributes: a subclass keeps its own.
         """
         put = [n for n in vars(self) if callable(getattr(type(self), n, None))]
         if put:
             raise UserError(
-                f"{put} were put on this {type(self).__name__} itself, and a copy would not have "
-                "them; write a subclass that overrides them"
+                f"{put} were put on this {type(self).__name__} itself, which RSD runs copies of; "
+                "write a subclass that overrides them"
             )
-        made: Any = type(self)
-        named = Parameter.POSITIONAL_OR_KEYWORD, Parameter.KEYWORD_ONLY
-        known = {*self.remade, *self.options, *changes}
-        takes = [name for name, it in signature(made).parameters.items() if it.kind in named]
-        added = [name for name in takes if name not in known]
-        own = {name: getattr(self, name) for name in added if hasattr(self, name)}
-        problem = f"it takes {added} of its own and does not keep them under these names"
-        try:
-            if len(own) == len(added):
-                rebuilt: Self = made(num_envs, **{**self.options, **own, **changes})
-                if all(np.array_equal(getattr(rebuilt, name), own[name]) for name in own):
-                    return rebuilt  # else an attribute was not what the argument had been
-        except (TypeError, AttributeError) as error:
-            problem = f"its constructor does not take the options of ours ({error})"
-        raise UserError(
-            f"cannot make another {made.__name__}: {problem}; pass **options on to ours and keep "
-            "each argument in an attribute of its name, or override like()"
-        )
+        copied = copy(self)
+        copied._np_random, copied._np_random_seed = None, None
+        copied._make(whole_number("num_envs", num_envs, 1), self._task_with(changes))
+        return copied
 
     def driven(
         self,
@@ -242,7 +234,7 @@ class EpisodesVectorEnv(VectorEnv[Obs, npt.NDArray[Any], npt.NDArray[Any]]):
 
         One that is deformed in no phase samples from `P0`.
         """
-        own = self.options["deform_phases"]
+        own = self.task.deform_phases
         exposure, decay, replay = (a and b for a, b in zip(own, deformed, strict=True))
         return self.like(
             episodes,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from copy import copy
 from typing import Any, ClassVar
 
 import gymnasium
@@ -10,19 +11,21 @@ import numpy as np
 import numpy.typing as npt
 
 from rapo.envs.episodes import EpisodesVectorEnv, Info, Obs
-from rapo.envs.stage import DrivenStage, OwnStage
+from rapo.envs.stage import OneEpisodeStage
 from rapo_core.checks import UserError, whole_number
 
-_STEPPING = ("reset", "begin", "step", "memory_mask", "snapshot", "restore")
-_PROTOCOL = ("activate", "deactivate", "reset_observable", "set_deformation", "stimuli")
+CALLED = (
+    "reset", "step", "memory_mask", "snapshot", "restore", "activate", "deactivate",
+    "reset_observable", "set_deformation", "stimuli",
+)  # fmt: skip
+"""What RSD calls of the protocol."""
 
 
 class OneEpisodeEnv(gymnasium.Env[Obs, np.int64]):
     """The episode of `vector`, an `EpisodesVectorEnv` of one; RSD's protocol is offered too.
 
-    RSD runs it as what a subclass overrides wants it: one episode at a time through `reset`,
-    `begin` and `step`, or through the protocol if that is overridden; one that overrides neither
-    runs all episodes at once on copies of `vector`.
+    RSD runs all episodes at once on copies of `vector`. A subclass that overrides a method which
+    RSD calls is run through the protocol, one episode at a time, on copies of itself.
     """
 
     metadata = {"render_modes": ["rgb_array"], "render_fps": 10}  # noqa: RUF012 - Gymnasium's form
@@ -137,41 +140,47 @@ class OneEpisodeEnv(gymnasium.Env[Obs, np.int64]):
     ) -> Any:
         """The stage that RSD runs episodes on; see `EpisodesVectorEnv.stage` for the arguments.
 
-        All episodes at once, or the first of them through what a subclass overrides.
+        All episodes run at once on a copy of `vector`. A subclass that overrides a method RSD calls
+        runs one episode on a copy of itself, through the protocol.
         """
         how: dict[str, Any] = {"horizons": horizons, "coupled": coupled, "deformed": deformed}
-        way = self._way()
-        if way == "vector":
+        if self._runs_at_once():
             return self.vector.stage(episodes, seed=seed, stimuli=stimuli, **how)
-        vector = self.vector.driven(1, **how)
-        first = None if stimuli is None else stimuli[:1]
-        if way == "own":
-            return OwnStage(self, vector, seed, first)
-        own = self.vector.options["deform_phases"]
+        copied = copy(self)
+        copied.vector, copied._chosen = copied._own_vector().driven(1, **how), None
+        own = self.vector.task.deform_phases
         exposure, decay, replay = (a and b for a, b in zip(own, deformed, strict=True))
-        return DrivenStage(
-            self,
-            vector,
+        return OneEpisodeStage(
+            copied,
             seed,
-            None if first is None else int(first[0]),
+            None if stimuli is None else int(stimuli[0]),
             coupled=coupled,
             deformed=(exposure, decay, replay),
         )
 
-    def _way(self) -> str:
-        """How episodes run: all at once (`vector`), or by what is overridden."""
-        stepping, protocol = self._overridden(_STEPPING), self._overridden(_PROTOCOL)
-        if protocol and "begin" in stepping:
-            raise UserError(
-                f"{type(self).__name__} overrides begin and {protocol}: RSD moves phases on by the "
-                "one or by the others; override begin alone, or the protocol without begin"
-            )
-        return "protocol" if protocol else "own" if stepping else "vector"
+    def _own_vector(self) -> Any:
+        """The vector environment that a copy of this one begins with."""
+        return self.vector
 
-    def _overridden(self, names: Sequence[str]) -> list[str]:
-        """Which of our methods a subclass, or an attribute put on the instance, replaces."""
-        ours, theirs = self.plain or OneEpisodeEnv, type(self)
-        return [n for n in names if n in vars(self) or getattr(theirs, n) is not getattr(ours, n)]
+    def _runs_at_once(self) -> bool:
+        """Whether RSD may run copies of `vector`, because no subclass changes what it calls."""
+        if self._overrides(("begin",)):
+            raise UserError(
+                f"{type(self).__name__} overrides begin, which RSD does not call; override "
+                "activate, deactivate or reset_observable"
+            )
+        return not self._overrides(CALLED)
+
+    def _overrides(self, names: Sequence[str]) -> bool:
+        """Whether a subclass overrides any of these methods; on the object itself is an error."""
+        put = [name for name in names if name in vars(self)]
+        if put:
+            raise UserError(
+                f"{put} were put on this {type(self).__name__} itself, which RSD runs copies of; "
+                "write a subclass that overrides them"
+            )
+        ours = self.plain or OneEpisodeEnv
+        return any(getattr(type(self), name) is not getattr(ours, name) for name in names)
 
     def render(self) -> Any:
         """An RGB array (H, W, 3), if `render_mode` is `rgb_array`."""

@@ -1,8 +1,7 @@
-"""Stages of our environments for RSD: all episodes in one call, or a subclass's own methods."""
+"""Stages of our environments for RSD: all episodes at once, or one of a subclass."""
 
 from __future__ import annotations
 
-from copy import deepcopy
 from typing import Any
 
 import numpy as np
@@ -11,7 +10,7 @@ import numpy.typing as npt
 from rapo.cascade.draws import ACTION, uniform
 from rapo.cascade.engine import Activity
 from rapo.cascade.setting import EXPOSURE, PHASES
-from rapo.envs.protocol_stage import ProtocolStage, numbers_of, phase_tags
+from rapo.envs.protocol_stage import ProtocolStage, phase_tags
 
 Array = npt.NDArray[Any]
 
@@ -31,7 +30,7 @@ class VectorStage:
         self.tags = phase_tags(env.engine.coupled)
         self.memory_mask: npt.NDArray[np.bool_] | None = env.memory_mask
         self.knows_memory = True
-        self.whole_phases = type(self) is VectorStage and bool(env.runs_whole_phases)
+        self.whole_phases: bool = env.runs_whole_phases
         self.graph = getattr(env, "graph", None)
         self.watched: Any = None if self.graph is None else env  # watchers know graphs alone
 
@@ -86,103 +85,39 @@ class VectorStage:
         return self.env.engine.H  # type: ignore[no-any-return]
 
 
-class _Driven:
-    """Puts a vector environment that we drive behind a single one, and its own back afterwards."""
-
-    def __init__(self, single: Any, vector: Any) -> None:
-        self.single, self.vector = single, vector
-        self._own: tuple[Any, Any] | None = None
-
-    def put(self) -> None:
-        """Drive the single environment."""
-        if self._own is None:
-            self._own = self.single.vector, self.single._chosen
-            self.single.vector = self.vector
-
-    def away(self) -> None:
-        """Leave it as it was."""
-        if self._own is not None:
-            self.single.vector, self.single._chosen = self._own
-            self._own = None
-
-
-class OwnStage(VectorStage):
-    """One episode of a subclass of our single environment, through its own methods.
-
-    Draws are keyed as in `VectorStage`, so a subclass that changes nothing finds the same numbers.
+class OneEpisodeStage(ProtocolStage):
+    """One episode of a subclass of our single environment, through the protocol.
 
     Args:
-        single: the subclass.
-        vector: one episode to put behind it while it runs.
+        env: a copy of the subclass, on a vector environment whose phases RSD moves on.
         seed: of the episode.
-        stimuli: (1,), or None to draw it.
+        stimulus: 1-based, or None to draw it.
+        coupled: whether Replay reuses Exposure's draws.
+        deformed: in which phases the kernel is deformed.
     """
 
     def __init__(
-        self, single: Any, vector: Any, seed: int, stimuli: npt.NDArray[np.int64] | None
-    ) -> None:
-        super().__init__(vector, seed, stimuli)
-        self.watched = None
-        self.single, self._driven = single, _Driven(single, vector)
-        self._driven.put()  # a mask that looks at the vector environment must see this one
-        self.memory_mask = single.memory_mask
-        self._driven.away()
-
-    def begin(self, phase: int, stimulus: npt.NDArray[np.int64] | None = None) -> Array:
-        """`reset` starts the episode, `begin` moves it on."""
-        self._driven.put()
-        if phase == EXPOSURE:
-            options = None if self.stimuli is None else {"stimulus": int(self.stimuli[0])}
-            return np.asarray(self.single.reset(seed=self.seed, options=options)[0])[None]
-        other = None if stimulus is None else int(stimulus[0])
-        return np.asarray(self.single.begin(PHASES[phase], other))[None]
-
-    def step(self, actions: Array) -> tuple[Array, Array, dict[str, Array]]:
-        """One step of the subclass."""
-        x, reward, _, _, info = self.single.step(actions[0])
-        return np.asarray(x)[None], np.array([reward], float), numbers_of(info)
-
-    def save_state(self) -> Any:
-        """The snapshot of the subclass."""
-        return deepcopy(self.single.snapshot())
-
-    def restore_state(self, state: Any) -> None:
-        """Restore it."""
-        self._driven.put()
-        self.single.restore(state)
-
-    def finish(self) -> None:
-        """Give the subclass its own episode back."""
-        self._driven.away()
-
-
-class DrivenStage(ProtocolStage):
-    """One episode of a subclass that overrides the protocol's calls, through these."""
-
-    def __init__(
         self,
-        single: Any,
-        vector: Any,
+        env: Any,
         seed: int,
         stimulus: int | None,
         *,
         coupled: bool,
         deformed: tuple[bool, bool, bool],
     ) -> None:
-        self._driven = _Driven(single, vector)
-        super().__init__(single, seed, stimulus, coupled=coupled, deformed=deformed)
+        super().__init__(env, seed, stimulus, coupled=coupled, deformed=deformed)
+        self.graph = getattr(env.vector, "graph", None)
 
-    def begin(self, phase: int, stimulus: npt.NDArray[np.int64] | None = None) -> Array:
-        """The same calls, on an episode that we drive."""
-        self._driven.put()
-        return super().begin(phase, stimulus)
+    def record_activity(self) -> None:
+        """Record the active nodes on a graph."""
+        if self.graph is not None:
+            self.env.engine.record_activity()
 
-    def restore_state(self, state: Any) -> None:
-        """Restore the snapshot."""
-        self._driven.put()
-        super().restore_state(state)
+    def read_activity(self) -> Activity | None:
+        """Return the record on a graph."""
+        return None if self.graph is None else self.env.engine.read_activity()
 
-    def finish(self) -> None:
-        """Give the subclass its own episode back."""
-        super().finish()
-        self._driven.away()
+    def scars(self) -> Array | None:
+        """(1, R) of the engine."""
+        H = self.env.engine.H
+        return None if H is None else np.asarray(H)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from dataclasses import fields, replace
+from typing import Any
 
 import gymnasium
 import numpy as np
@@ -18,7 +19,7 @@ from rapo.cascade.setting import AGGRESSIVE, DECAY, PHASES, REPLAY, Setting
 from rapo.envs.episodes import EpisodesVectorEnv, Info, Obs
 from rapo.envs.field_summary import SUMMARY, field_summary
 from rapo.envs.render import GraphRenderer
-from rapo.envs.task import X_SIZE, X_START, observable, report_of, reward_of
+from rapo.envs.task import X_SIZE, X_START, GraphTask, observable, report_of, reward_of
 from rapo.graphs.fit import Fit, chosen_fit, need_graph, point_of, warn_if_idle
 from rapo.graphs.generate import generate
 from rapo_core.checks import UserError, one_of, whole_number
@@ -70,8 +71,6 @@ class GraphDiffusionVectorEnv(EpisodesVectorEnv):
         render_mode: None or `rgb_array`.
     """
 
-    remade: ClassVar[frozenset[str]] = EpisodesVectorEnv.remade | {"nodes", "graph_seed"}
-
     def __init__(
         self,
         num_envs: int = 1,
@@ -99,47 +98,53 @@ class GraphDiffusionVectorEnv(EpisodesVectorEnv):
                 f"give either graph or nodes and graph_seed, got a graph and nodes={nodes}, "
                 f"graph_seed={graph_seed}"
             )
-        _check_words(observe=observe, schedule=schedule, render_mode=render_mode)
         num_envs = whole_number("num_envs", num_envs, 1)
-        self.setting = Setting.default() if setting is None else setting
+        setting = Setting.default() if setting is None else setting
         if graph is None:
             seed = 0 if graph_seed is None else graph_seed
-            graph = generate(250 if nodes is None else nodes, seed, self.setting)
+            graph = generate(250 if nodes is None else nodes, seed, setting)
         need_graph(graph)
-        self.graph, self.region_spec = graph, _words_of(regions)
-        self.fit = chosen_fit(graph, fit, regions=regions, params=params, setting=self.setting)
-        if self.fit is not None:
-            regions = self.fit.regions if regions is None else regions
-            params = self.fit.params if params is None else params
-            self.region_spec = self.region_spec or self.fit.spec
-        self.observe, self.render_mode = observe, render_mode
+        self.region_spec = regions if isinstance(regions, str | None) else "explicit"
+        own_fit = chosen_fit(graph, fit, regions=regions, params=params, setting=setting)
+        if own_fit is not None:
+            regions = own_fit.regions if regions is None else regions
+            params = own_fit.params if params is None else params
+            self.region_spec = self.region_spec or own_fit.spec
+        task = GraphTask(
+            graph=graph, setting=setting, regions=regions, params=params, fit=own_fit,
+            deformation=deformation, deform_phases=deform_phases, observe=observe, coupled=coupled,
+            harm_region_of=harm_region_of, schedule=schedule, autoreset_mode=autoreset_mode,
+            backend=backend, threads=threads, render_mode=render_mode,
+        )  # fmt: skip
+        self._make(num_envs, task)
+
+    def _make(self, num_envs: int, task: GraphTask) -> None:
+        for name, known in _KNOWN.items():
+            one_of(name, getattr(task, name), known)
+        graph, self.graph, self.setting = task.graph, task.graph, task.setting
+        self.observe, self.render_mode = task.observe, task.render_mode
         self.engine: Cascade = Cascade(
             graph,
             num_envs,
-            setting=self.setting,
-            params=params,
-            regions=regions,
-            deformation=deformation,
-            deform_phases=deform_phases,
-            coupled=coupled,
-            scheduled=schedule == "rsd",
-            harm_region_of=harm_region_of,
-            backend=backend,
-            threads=threads,
+            setting=task.setting,
+            params=task.params,
+            regions=task.regions,
+            deformation=task.deformation,
+            deform_phases=task.deform_phases,
+            coupled=task.coupled,
+            scheduled=task.schedule == "rsd",
+            harm_region_of=task.harm_region_of,
+            backend=task.backend,
+            threads=task.threads,
         )
-        if self.fit is not None and not self.fit.in_force(self.engine.regions, self.engine.params):
-            self.fit = None  # other constants or regions than it measured: its odds mean nothing
-        # What `like` builds on is what was found, so that a change of one option refits nothing.
-        self.options: dict[str, Any] = {
-            "graph": graph, "regions": self.engine.regions, "deformation": deformation,
-            "deform_phases": deform_phases, "observe": observe, "setting": setting,
-            "params": self.engine.params, "fit": False if self.fit is None else self.fit,
-            "coupled": coupled, "harm_region_of": harm_region_of, "schedule": schedule,
-            "autoreset_mode": autoreset_mode, "backend": backend, "threads": threads,
-        }  # fmt: skip
-        if self.engine.scope.kind != "off" and any(deform_phases):
-            warn_if_idle(graph, self.engine.regions, self.engine.params, self.setting)
-        size = X_SIZE + (2 if self.setting.show_stimulus else 0)
+        regions, params = self.engine.regions, self.engine.params
+        self.fit = task.fit if task.fit and task.fit.in_force(regions, params) else None
+        # With other constants or regions than the fit measured, its odds would mean nothing. The
+        # task holds the regions and constants that were found, so a copy fits nothing.
+        self.task = replace(task, regions=regions, params=params, fit=self.fit)
+        if self.engine.scope.kind != "off" and any(task.deform_phases):
+            warn_if_idle(graph, regions, params, task.setting)
+        size = X_SIZE + (2 if task.setting.show_stimulus else 0)
         seeds = graph.positions[graph.support]
         self._entrances = np.einsum("zk,zkd->zd", graph.weights, seeds).astype(np.float32)
         high = np.full(size + self._fields(), np.inf, np.float32)
@@ -150,8 +155,22 @@ class GraphDiffusionVectorEnv(EpisodesVectorEnv):
         self.action_space = batch_space(self.single_action_space, num_envs)
         self._served_at_most = self.engine.rates[:, AGGRESSIVE].sum(axis=1, dtype=np.float64)
         self._renderer: GraphRenderer | None = None
-        self._open(num_envs, schedule, autoreset_mode, size)
+        self._open(num_envs, task.schedule, task.autoreset_mode, size)
         self._x[:, :X_SIZE], self._x[:, X_SIZE:] = X_START, CENTRE
+
+    def _task_with(self, changes: Mapping[str, Any]) -> GraphTask:
+        names = [field.name for field in fields(self.task)]
+        unknown = sorted(set(changes) - set(names))
+        if unknown:
+            raise UserError(f"no option is called {unknown}; there are {names}")
+        changed: GraphTask = replace(self.task, **changes)
+        return changed
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """Arguments that make this environment again, but for `num_envs`."""
+        made = {field.name: getattr(self.task, field.name) for field in fields(self.task)}
+        return {**made, "fit": self.fit or False}
 
     def __repr__(self) -> str:
         kind = f"{self.num_envs} x {self.graph.n:,} nodes, deformation {self.engine.scope}"
@@ -188,14 +207,14 @@ class GraphDiffusionVectorEnv(EpisodesVectorEnv):
 
     def describe(self) -> dict[str, Any]:
         """What the environment is made of, for a manifest."""
-        deforms = self.engine.scope.kind != "off" and any(self.options["deform_phases"])
+        deforms = self.engine.scope.kind != "off" and any(self.task.deform_phases)
         return {
             "graph_hash": self.graph.hash,
             "graph": dict(self.graph.meta),
             "setting": self.setting.to_dict(),
             "params": self.engine.params.to_dict(),
             "deformation": str(self.engine.scope),
-            "deform_phases": list(self.options["deform_phases"]),
+            "deform_phases": list(self.task.deform_phases),
             "regions": self.region_spec,
             "fit": None if self.fit is None else {**self.fit.outcome(), "words": str(self.fit)},
             "operating_point": self.operating_point.to_dict() if deforms else None,
@@ -330,13 +349,3 @@ _KNOWN: dict[str, tuple[str | None, ...]] = {
     "schedule": ("rsd", "external"),
     "render_mode": (None, "rgb_array"),
 }
-
-
-def _check_words(**words: str | None) -> None:
-    for name, word in words.items():
-        one_of(name, word, _KNOWN[name])
-
-
-def _words_of(regions: Any) -> str | None:
-    """How a manifest names regions that were given."""
-    return regions if isinstance(regions, str | None) else "explicit"

@@ -209,7 +209,7 @@ def warn_if_idle(
     key = (graph.hash, sha256(regions.tobytes()).hexdigest(), params, setting)
     if point.idle and key not in _IDLE:
         _IDLE.add(key)
-        warnings.warn(f"RAPO is idle here: {point}; {_remedy(graph, setting)}", IdleWarning, 3)
+        warnings.warn(f"RAPO is idle here: {point}; {_remedy(graph, setting)}", IdleWarning, 4)
     return point
 
 

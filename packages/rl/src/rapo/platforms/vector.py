@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, ClassVar
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields, replace
+from typing import Any
 
 import gymnasium
 import numpy as np
@@ -19,6 +20,24 @@ from rapo.platforms.report import RATIOS
 from rapo_core.checks import UserError, one_of, whole_number
 
 MakePlatform = Callable[..., BatchPlatform]
+
+
+@dataclass(frozen=True, eq=False)
+class PlatformTask:
+    """Everything that makes a platform's environment but the number of episodes."""
+
+    platform: MakePlatform | str
+    observe: str
+    schedule: str
+    autoreset_mode: AutoresetMode | str
+    deform_phases: tuple[bool, bool, bool]
+    coupled: bool
+    render_mode: str | None
+    options: Mapping[str, Any]
+    """Options of the platform itself."""
+
+
+_TASK_FIELDS = frozenset(field.name for field in fields(PlatformTask)) - {"options"}
 
 
 class PlatformVectorEnv(EpisodesVectorEnv):
@@ -49,8 +68,6 @@ class PlatformVectorEnv(EpisodesVectorEnv):
         options: of the platform.
     """
 
-    remade: ClassVar[frozenset[str]] = EpisodesVectorEnv.remade | {"platform"}
-
     def __init__(
         self,
         num_envs: int = 1,
@@ -64,35 +81,52 @@ class PlatformVectorEnv(EpisodesVectorEnv):
         render_mode: str | None = None,
         **options: Any,
     ) -> None:
-        one_of("observe", observe, ("x", "xGH", "xsummary"))
-        one_of("schedule", schedule, ("rsd", "external"))
-        one_of("render_mode", render_mode, (None, "rgb_array"))
-        make = platform_of(platform)
-        num_envs = whole_number("num_envs", num_envs, 1)
-        shared: dict[str, Any] = {"deform_phases": deform_phases, "coupled": coupled}
-        self.engine: BatchPlatform = make(
-            num_envs, scheduled=schedule == "rsd", **shared, **options
+        task = PlatformTask(
+            platform,
+            observe,
+            schedule,
+            autoreset_mode,
+            deform_phases,
+            coupled,
+            render_mode,
+            options,
+        )
+        self._make(whole_number("num_envs", num_envs, 1), task)
+
+    def _make(self, num_envs: int, task: PlatformTask) -> None:
+        one_of("observe", task.observe, ("x", "xGH", "xsummary"))
+        one_of("schedule", task.schedule, ("rsd", "external"))
+        one_of("render_mode", task.render_mode, (None, "rgb_array"))
+        self.task = task
+        self.engine: BatchPlatform = platform_of(task.platform)(
+            num_envs,
+            scheduled=task.schedule == "rsd",
+            deform_phases=task.deform_phases,
+            coupled=task.coupled,
+            **task.options,
         )
         if not isinstance(self.engine, BatchPlatform):
             raise UserError(f"platform must make a BatchPlatform, got {self.engine!r}")
-        self.observe, self.render_mode = observe, render_mode
-        self.options: dict[str, Any] = {
-            "platform": platform, "observe": observe, "schedule": schedule,
-            "autoreset_mode": autoreset_mode, **shared, **options,
-        }  # fmt: skip
-        fields = self._fields()
+        self.observe, self.render_mode = task.observe, task.render_mode
+        shown = self._fields()
         x = self.engine.x_space
-        low = np.concatenate([x.low, np.zeros(fields, np.float32)])
-        high = np.concatenate([x.high, np.full(fields, np.inf, np.float32)])
+        low = np.concatenate([x.low, np.zeros(shown, np.float32)])
+        high = np.concatenate([x.high, np.full(shown, np.inf, np.float32)])
         self.single_observation_space = gymnasium.spaces.Box(low, high)
         self.single_action_space = gymnasium.spaces.Discrete(self.engine.actions)
         self.observation_space = batch_space(self.single_observation_space, num_envs)
         self.action_space = batch_space(self.single_action_space, num_envs)
-        self._open(num_envs, schedule, autoreset_mode, x.shape[0])
+        self._open(num_envs, task.schedule, task.autoreset_mode, x.shape[0])
         if type(self.engine).frame is BatchPlatform.frame:
             self.metadata = {**self.metadata, "render_modes": []}
-            if render_mode is not None:
+            if task.render_mode is not None:
                 raise UserError(f"{type(self.engine).__name__} has no frame() to render")
+
+    def _task_with(self, changes: Mapping[str, Any]) -> PlatformTask:
+        own = {name: value for name, value in changes.items() if name in _TASK_FIELDS}
+        others = {name: value for name, value in changes.items() if name not in _TASK_FIELDS}
+        changed: PlatformTask = replace(self.task, **own, options={**self.task.options, **others})
+        return changed
 
     def __repr__(self) -> str:
         kind = f"{self.num_envs} x {type(self.engine).__name__}, {self.engine.walkers} walkers"
@@ -123,7 +157,7 @@ class PlatformVectorEnv(EpisodesVectorEnv):
             "walkers": self.engine.walkers,
             "params": self.engine.params.to_dict(),
             "deformation": str(self.engine.scope),
-            "deform_phases": list(self.options["deform_phases"]),
+            "deform_phases": list(self.task.deform_phases),
             "observe": self.observe,
             **self.engine.describe(),
         }

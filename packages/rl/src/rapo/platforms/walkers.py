@@ -10,6 +10,7 @@ import gymnasium
 import numpy as np
 import numpy.typing as npt
 
+from rapo.envs.single_base import CALLED
 from rapo.platforms.single import PlatformEnv
 from rapo.platforms.vector import PlatformVectorEnv
 from rapo.platforms.walker_platform import BLOCKS, NOWHERE, WalkerPlatform
@@ -20,10 +21,6 @@ from rapo_core.params import FieldParams
 Array = npt.NDArray[Any]
 Obs = npt.NDArray[np.float32]
 _HOOKS = ("candidates", "transition", "begin", "_rows", "_moved")
-_DRIVEN = (
-    "reset", "step", "memory_mask", "snapshot", "restore", "activate", "deactivate",
-    "reset_observable", "set_deformation", "stimuli",
-)  # fmt: skip
 _FLAT = {"engine.state.": "", "engine.memory.": "memory.", "engine.": ""}
 """Beginnings of names in the vector environment's snapshot, and in this environment's. All other
 entries are those of the environment itself."""
@@ -167,13 +164,18 @@ class CandidateReplayEnv(PlatformEnv, ABC):
         whole = {name: taken[_name(name)].reshape(array.shape) for name, array in like.items()}
         return np.asarray(self.vector.restore(whole)[0][0])
 
-    def _way(self) -> str:
-        """One episode at a time, for a subclass' hooks may look at anything of this environment."""
-        ours, theirs = self.batched_hooks, type(self)
+    def _own_vector(self) -> Any:
+        """The same walkers; the platform asks the hooks of this copy."""
+        return self.vector.like(1, domain=self)
+
+    def _runs_at_once(self) -> bool:
+        """A subclass' hooks may look at anything of this environment: one episode at a time."""
+        ours = self.batched_hooks
         plain = ours is not None and not any(
-            n in vars(self) or getattr(theirs, n) is not getattr(ours, n) for n in _HOOKS
+            name in vars(self) or getattr(type(self), name) is not getattr(ours, name)
+            for name in _HOOKS
         )
-        return "vector" if plain and not self._overridden(_DRIVEN) else "protocol"
+        return plain and not self._overrides(CALLED)
 
     def _rows(self, states: Array, action: int) -> tuple[Array, Array]:
         """Candidates and `P0` of many walkers, (m, K) each; pads at the end have `P0` 0."""
