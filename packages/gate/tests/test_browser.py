@@ -180,10 +180,10 @@ def test_an_override_is_set_with_the_keyboard_alone(page, site, gate):
 def test_regions_are_searched_while_typing(page, site):
     log_in(page)
     page.goto("/regions")
-    page.focus("#words")
+    page.focus("#text")
     page.keyboard.type("crime")
-    page.wait_for_function("() => document.querySelectorAll('#found tbody tr').length === 1")
-    assert page.evaluate("document.activeElement.id") == "words"
+    page.wait_for_function("() => document.querySelectorAll('#list tbody tr').length === 1")
+    assert page.evaluate("document.activeElement.id") == "text"
     clean(page, site)
 
 

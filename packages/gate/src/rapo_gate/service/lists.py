@@ -1,7 +1,7 @@
-"""Lists of the reviewer's page: what can be asked of each, and what is found.
+"""Lists of the reviewer's page: how each can be narrowed and sorted, and what it then holds.
 
-What is wanted of a list (words, a time range, a choice, an order) is read from the address of a
-page, so that it can be sent to a colleague.
+The text, time range, choice and order of a list are in the address of its page, so that a reviewer
+can send the list to a colleague.
 """
 
 from __future__ import annotations
@@ -26,41 +26,41 @@ from rapo_gate.state import State
 from rapo_gate.store import Store, events_of
 
 MOST = 500
-"""Rows of one table."""
+"""Most rows of one table."""
 EVENTS_SEARCHED = 50_000
-"""Newest events in a time range that are searched for decisions."""
+"""Newest events of a time range that are searched for decisions."""
 MOST_SEARCHED = 2000
-"""Reports that wait, and reporters, that are searched."""
+"""Most waiting reports, and most reporters, that are searched."""
 _WINDOW = 5000
 """Positions read at a time."""
 
 Values = dict[str, Any]
 Choice = tuple[str, Callable[[Any], Any]]
-"""What a list is narrowed to: words, and whether an item fits (of regions: which of them do)."""
+"""A choice for people, and whether an item fits it (for regions: which of all regions fit)."""
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
-    """A kind of list: where it is, what it can be sorted by, what it can be narrowed to."""
+class ListKind:
+    """A kind of list: its page, the columns that sort it, the choices that narrow it."""
 
     path: str
     columns: tuple[str, ...]
-    """The first is the order that it has by itself."""
+    """The list is sorted by the first column unless another one is asked for."""
     choices: Mapping[str, Choice]
-    """By what the address says; an empty word is all of them."""
+    """By the value of `only` in the address; the empty value is all items."""
     rising: frozenset[str] = frozenset()
-    """Columns whose small values come first unless asked otherwise."""
+    """Columns that are sorted upwards unless the address says otherwise."""
     text: Callable[[Values], Sequence[Any]] = tuple
-    """What of an item is searched for words."""
+    """The parts of an item that are searched for the text."""
     at: str = "at"
-    """Its time."""
+    """Name of an item's time."""
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
-    """What was asked of a list."""
+class ListRequest:
+    """The text, time range, choice and order that an address asks a list for."""
 
-    words: str = ""
+    text: str = ""
     since: float | None = None
     until: float | None = None
     only: str = ""
@@ -69,7 +69,7 @@ class Wanted:
     top: int = 50
 
     def in_time(self, at: float | None) -> bool:
-        """Whether a time is in the range; no time is in every range that has no ends."""
+        """Whether a time is in the range; an item without a time needs a range without ends."""
         if at is None:
             return self.since is None and self.until is None
         return (self.since is None or at >= self.since) and (self.until is None or at < self.until)
@@ -94,7 +94,7 @@ def _waits_for(why: str) -> Callable[[Values], bool]:
     return lambda report: bool(report["waits_for"] == why)
 
 
-REGIONS = Table(
+REGIONS = ListKind(
     "/regions",
     ("H", "G", "psi", "proposed", "last_at", "region"),
     {
@@ -106,7 +106,7 @@ REGIONS = Table(
     },
     frozenset({"psi", "region"}),
 )
-DECISIONS = Table(
+DECISIONS = ListKind(
     "/decisions",
     ("at", "moved", "candidates"),
     {
@@ -116,14 +116,14 @@ DECISIONS = Table(
     },
     text=lambda d: (d["id"], d["stimulus"] or ""),
 )
-QUEUE = Table(
+QUEUE = ListKind(
     "/queue",
     ("report_id", "at", "harm", "source", "signal"),
-    {"": ("all", _all), **{why: (words, _waits_for(why)) for why, words in WAIT_WORDS.items()}},
+    {"": ("all", _all), **{why: (label, _waits_for(why)) for why, label in WAIT_WORDS.items()}},
     frozenset({"source", "signal"}),
     text=lambda r: (r["report_id"], r["source"], r["signal"], *r["regions"]),
 )
-REPORTERS = Table(
+REPORTERS = ListKind(
     "/reporters",
     (
         "trace",
@@ -148,95 +148,95 @@ REPORTERS = Table(
 )
 
 
-def wanted(table: Table, fields: FormData) -> Wanted:
-    """What an address asks of a list.
+def list_request(kind: ListKind, fields: FormData) -> ListRequest:
+    """What an address asks a list for.
 
     Raises:
-        ValueError: a field says nothing that can be read.
+        UserError: a field cannot be read.
     """
     sort, only, top = fields.one("sort"), fields.one("only"), fields.one("top", "50")
-    if sort and sort not in table.columns:
-        raise UserError(f"sort must be one of {', '.join(table.columns)}, got {sort!r:.40}")
-    if only not in table.choices:
-        raise UserError(f"only must be one of {', '.join(table.choices)}, got {only!r:.40}")
+    if sort and sort not in kind.columns:
+        raise UserError(f"sort must be one of {', '.join(kind.columns)}, got {sort!r:.40}")
+    if only not in kind.choices:
+        raise UserError(f"only must be one of {', '.join(kind.choices)}, got {only!r:.40}")
     if not (top.isascii() and top.isdecimal() and len(top) < 10):
         raise UserError(f"a whole number was expected, got {top!r:.40}")
-    sort = sort or table.columns[0]
+    sort = sort or kind.columns[0]
     order = fields.one("order")
-    return Wanted(
-        words=fields.one("q"),
+    return ListRequest(
+        text=fields.one("q"),
         since=time_of("from", fields.one("from") or None),
         until=time_of("to", fields.one("to") or None),
         only=only,
         sort=sort,
-        rising=order == "up" or (order != "down" and sort in table.rising),
+        rising=order == "up" or (order != "down" and sort in kind.rising),
         top=min(max(int(top), 1), MOST),
     )
 
 
-class Links:
-    """Addresses of the same list in other orders, for the heads of its columns."""
+class ListLinks:
+    """Addresses of the same list in other orders and time ranges."""
 
-    def __init__(self, table: Table, fields: FormData, asked: Wanted) -> None:
-        self.table, self.asked = table, asked
+    def __init__(self, kind: ListKind, fields: FormData, request: ListRequest) -> None:
+        self.kind, self.request = kind, request
         kept = ("q", "from", "to", "only", "top")
         self.kept = {name: fields.one(name) for name in kept if fields.one(name)}
 
     def to(self, column: str) -> str:
-        """The list sorted by a column; the other way round if it is already."""
-        rising = column in self.table.rising
-        if column == self.asked.sort:
-            rising = not self.asked.rising
+        """The list sorted by a column; in reverse if that column sorts it now."""
+        rising = column in self.kind.rising
+        if column == self.request.sort:
+            rising = not self.request.rising
         order = {"sort": column, "order": "up" if rising else "down"}
-        return f"{self.table.path}?{urlencode({**self.kept, **order})}"
+        return f"{self.kind.path}?{urlencode({**self.kept, **order})}"
 
     def within(self, span: str) -> str:
-        """The list of the last hour, day or week."""
+        """The list from some time ago on, such as `1h`, `1d` or `7d`."""
         kept = {k: v for k, v in self.kept.items() if k not in ("from", "to")}
-        asked = {"sort": self.asked.sort, "order": "up" if self.asked.rising else "down"}
-        return f"{self.table.path}?{urlencode({**kept, **asked, 'from': span})}"
+        request = {"sort": self.request.sort, "order": "up" if self.request.rising else "down"}
+        return f"{self.kind.path}?{urlencode({**kept, **request, 'from': span})}"
 
     def state(self, column: str) -> str:
-        """What a screen reader is told of a column."""
-        if column != self.asked.sort:
+        """The order of a column, for screen readers."""
+        if column != self.request.sort:
             return "none"
-        return "ascending" if self.asked.rising else "descending"
+        return "ascending" if self.request.rising else "descending"
 
 
-# --- what is found; questions that another process may answer (see `audits`)
+# --- the items of each list; questions that another process may answer (see `audits`)
 
 
-def _narrowed(table: Table, items: Sequence[Values], asked: Wanted) -> list[Values]:
-    """The items that were asked for, in the order that was asked for."""
-    words, fits = asked.words.casefold(), table.choices[asked.only][1]
-    found = [
+def _narrowed(kind: ListKind, items: Sequence[Values], request: ListRequest) -> list[Values]:
+    """The items that fit a request, in its order."""
+    text, fits = request.text.casefold(), kind.choices[request.only][1]
+    fitting = [
         item
         for item in items
-        if (not words or words in "\n".join(map(str, table.text(item))).casefold())
+        if (not text or text in "\n".join(map(str, kind.text(item))).casefold())
         and fits(item)
-        and asked.in_time(item[table.at])
+        and request.in_time(item[kind.at])
     ]
-    there = [i for i in found if i[asked.sort] is not None]
-    missing = [i for i in found if i[asked.sort] is None]  # last, whichever way
-    there.sort(key=lambda item: item[asked.sort], reverse=not asked.rising)
-    return there + missing
+    with_value = [i for i in fitting if i[request.sort] is not None]
+    without = [i for i in fitting if i[request.sort] is None]  # last in either order
+    with_value.sort(key=lambda item: item[request.sort], reverse=not request.rising)
+    return with_value + without
 
 
-def regions(gate: Gate, asked: Wanted) -> tuple[list[Values], int, int]:
-    """Views of the regions that were asked for, with courses; how many there are; are known."""
+def regions(gate: Gate, request: ListRequest) -> tuple[list[Values], int, int]:
+    """Views of the regions that fit, with courses; the number that fit; the number of regions."""
 
     def look(state: State) -> tuple[list[Values], int, int]:
         count = len(state.regions)
         rows = state.ledger.rows
         last = np.full(count, np.nan)
         np.fmax.at(last, rows["region"], rows["at"])
-        hit = _fitting(state, asked, last)
+        hit = _fitting(state, request, last)
         order = np.flatnonzero(hit)
-        keys = _keys(state, asked.sort, order, last)
-        signed = keys if asked.rising else [-k for k in keys]
+        keys = _keys(state, request.sort, order, last)
+        signed = keys if request.rising else [-k for k in keys]
         order = order[np.lexsort((order, *reversed(signed)))]
-        views = region_views(state, order[: asked.top].tolist())
-        for view, at in zip(views, last[order[: asked.top]].tolist(), strict=True):
+        views = region_views(state, order[: request.top].tolist())
+        for view, at in zip(views, last[order[: request.top]].tolist(), strict=True):
             view["course"] = audit.course(state, view["region"], 60)
             view["last_at"] = None if np.isnan(at) else at
         return views, int(hit.sum()), count
@@ -244,53 +244,55 @@ def regions(gate: Gate, asked: Wanted) -> tuple[list[Values], int, int]:
     return gate.read(look)
 
 
-def _fitting(state: State, asked: Wanted, last: npt.NDArray[np.float64]) -> npt.NDArray[np.bool_]:
-    """Which regions are asked for."""
+def _fitting(
+    state: State, request: ListRequest, last: npt.NDArray[np.float64]
+) -> npt.NDArray[np.bool_]:
+    """Which regions fit a request; `last` holds the time of each region's newest report."""
     hit = np.ones(len(state.regions), np.bool_)
-    hit &= REGIONS.choices[asked.only][1](state)
-    if asked.since is not None:
-        hit &= last >= asked.since
-    if asked.until is not None:
-        hit &= last < asked.until
-    if asked.words:
-        words = asked.words.casefold()
+    hit &= REGIONS.choices[request.only][1](state)
+    if request.since is not None:
+        hit &= last >= request.since
+    if request.until is not None:
+        hit &= last < request.until
+    if request.text:
+        text = request.text.casefold()
         for i in np.flatnonzero(hit).tolist():
             label = state.labels.get(i, {})
-            hit[i] = words in "\n".join((str(state.regions.names[i]), *label.values())).casefold()
+            hit[i] = text in "\n".join((str(state.regions.names[i]), *label.values())).casefold()
     return hit
 
 
 def _keys(
-    state: State, column: str, chosen: npt.NDArray[np.intp], last: npt.NDArray[np.float64]
+    state: State, column: str, regions: npt.NDArray[np.intp], last: npt.NDArray[np.float64]
 ) -> list[npt.NDArray[Any]]:
-    """What regions are sorted by; the first key matters most."""
+    """Keys that sort regions by a column; the first key matters most."""
     count = len(state.regions)
-    G, H = state.fold.G[:count][chosen], state.fold.H[:count][chosen]
+    G, H = state.fold.G[:count][regions], state.fold.H[:count][regions]
     match column:
         case "G":
             return [G]
         case "psi":
-            return [state.psi()[chosen]]
+            return [state.psi()[regions]]
         case "proposed":
-            return [state.traffic.proposed[:count][chosen]]
+            return [state.traffic.proposed[:count][regions]]
         case "last_at":
-            return [np.nan_to_num(last[chosen], nan=-1.0)]
+            return [np.nan_to_num(last[regions], nan=-1.0)]
         case "region":
-            names = np.array([str(state.regions.names[i]).casefold() for i in chosen.tolist()])
+            names = np.array([str(state.regions.names[i]).casefold() for i in regions.tolist()])
             return [np.unique(names, return_inverse=True)[1] if names.size else names]
     return [H, G]
 
 
-def decisions(gate: Gate, asked: Wanted) -> tuple[list[Values], bool, int]:
-    """Decisions that were asked for, of the newest in their time range.
+def decisions(gate: Gate, request: ListRequest) -> tuple[list[Values], bool, int]:
+    """Decisions that fit a request, of the newest in its time range.
 
     Returns:
         The decisions; whether the whole time range was searched; and how many decisions could not
         be searched because a compaction dropped what they were made of.
     """
     store, listed, dropped = gate.store, [], 0
-    end = store.last() if asked.until is None else _position_at(store, asked.until)
-    begin = 0 if asked.since is None else _position_at(store, asked.since)
+    end = store.last() if request.until is None else _position_at(store, request.until)
+    begin = 0 if request.since is None else _position_at(store, request.since)
     least = max(begin, end - EVENTS_SEARCHED)
     while end > least:
         start = max(least, end - _WINDOW)
@@ -300,10 +302,10 @@ def decisions(gate: Gate, asked: Wanted) -> tuple[list[Values], bool, int]:
             else:
                 dropped += 1
         end = start
-        newest = asked.sort == "at" and not (asked.rising or asked.words or asked.only)
-        if newest and len(listed) >= asked.top:
+        newest = request.sort == "at" and not (request.rising or request.text or request.only)
+        if newest and len(listed) >= request.top:
             break
-    return _narrowed(DECISIONS, listed, asked)[: asked.top], end <= begin, dropped
+    return _narrowed(DECISIONS, listed, request)[: request.top], end <= begin, dropped
 
 
 def _decision(event: Event) -> Values:
@@ -331,24 +333,24 @@ def _position_at(store: Store, moment: float) -> int:
     return low
 
 
-def waiting(gate: Gate, asked: Wanted) -> tuple[list[Values], int]:
-    """Reports that wait and were asked for, and how many wait in all."""
-    every = gate.queue(MOST_SEARCHED)
-    return _narrowed(QUEUE, every, asked)[: asked.top], len(every)
+def waiting(gate: Gate, request: ListRequest) -> tuple[list[Values], int]:
+    """Waiting reports that fit a request, and the number of waiting reports."""
+    reports = gate.queue(MOST_SEARCHED)
+    return _narrowed(QUEUE, reports, request)[: request.top], len(reports)
 
 
-def who_reported(gate: Gate, asked: Wanted) -> tuple[list[Values], int]:
-    """Reporters that were asked for, and how many there are in all."""
-    every = gate.reporters(MOST_SEARCHED)
-    return _narrowed(REPORTERS, every, asked)[: asked.top], len(every)
+def who_reported(gate: Gate, request: ListRequest) -> tuple[list[Values], int]:
+    """Reporters that fit a request, and the number of reporters."""
+    reporters = gate.reporters(MOST_SEARCHED)
+    return _narrowed(REPORTERS, reporters, request)[: request.top], len(reporters)
 
 
 def action_log(gate: Gate, limit: int = 100) -> list[dict[str, Any]]:
-    """The newest actions: position, time, kind, who, what in words, the regions, and the reason."""
+    """The newest human actions and escalations, each in words, with who did it and why."""
     store = gate.store
     kinds = tuple(dict.fromkeys(a.event for a in ACTIONS.values()))
     events = store.read(0, limit, (*kinds, "Escalation"), newest=True)
-    # A change of settings is logged whole; only what differs from the one before is worth reading.
+    # An event holds all settings; a reader wants those that differ from the settings before it.
     changes = [e for e in events if e.kind == "ConfigChange"]
     if changes:
         before = changes[-1].position - 1

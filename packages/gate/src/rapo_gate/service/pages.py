@@ -1,4 +1,4 @@
-"""The reviewer's page: what the gate knows, on pages that need no script."""
+"""The reviewer's pages, none of which needs a script, and the forms of human actions."""
 
 from __future__ import annotations
 
@@ -32,16 +32,16 @@ from rapo_gate.service.guard import RefusedError
 from rapo_gate.service.site import Handler, PageRequest, Site, add_login, add_page, redirect
 
 EFFECTS_SHOWN = 100
-"""Regions of a dry run that are listed."""
+"""Most regions of a dry run that are listed."""
 
 
 def make_pages(gate: Gate, keys: Keys, audits: Audits, *, clock: Clock = time.time) -> APIRouter:
     """The routes of the reviewer's page, with sessions of their own.
 
     Args:
-        gate: what is reviewed.
-        audits: who answers questions.
-        keys: a key of scope review opens the page, one of scope admin also the mode.
+        gate: the gate to review.
+        keys: a key of scope review opens the pages, one of scope admin also mode and settings.
+        audits: what answers questions.
         clock: Unix seconds, the gate's own; overrides end by it.
     """
     router = APIRouter(include_in_schema=False)
@@ -74,7 +74,7 @@ def make_pages(gate: Gate, keys: Keys, audits: Audits, *, clock: Clock = time.ti
 
 
 class Pages:
-    """A method for every page."""
+    """The handlers of the pages, one method each."""
 
     def __init__(self, site: Site, clock: Clock) -> None:
         self.site, self.gate, self.clock = site, site.gate, clock
@@ -91,9 +91,9 @@ class Pages:
         return self.site.bare("_live.html", **self._overview())
 
     def _overview(self) -> dict[str, Any]:
-        seen = self.ask(of_state, audit.overview)
-        found = self.ask(of_state, audit.outcomes)
-        course = seen["course"]
+        overview = self.ask(of_state, audit.overview)
+        stimuli = self.ask(of_state, audit.outcomes)["stimuli"]
+        course = overview["course"]
         drawn = [
             charts.over_time(title, course["at"], {title: course[name]})
             for name, title in (
@@ -105,52 +105,53 @@ class Pages:
                 ("sensitive", "Sensitive impressions per tick"),
             )
         ]
-        back = [s for s in found["stimuli"] if s["stays"] > 1]
-        back.sort(key=lambda s: -s["last_at"])
+        returned = [s for s in stimuli if s["stays"] > 1]
+        returned.sort(key=lambda s: -s["last_at"])
         return {
-            "o": seen,
+            "o": overview,
             "health": self.gate.health(),
             "config": self.gate.config,
             "charts": drawn,
-            "scars": charts.histogram(seen["scars"]["from"], seen["scars"]["regions"]),
-            "returned": back[:20],
-            "stimuli": len(found["stimuli"]),
+            "scars": charts.histogram(overview["scars"]["from"], overview["scars"]["regions"]),
+            "returned": returned[:20],
+            "stimuli": len(stimuli),
             "bands": BAND_WORDS,
         }
 
     def regions(self, request: PageRequest) -> Response:
-        """Regions: the largest scars first, or as asked."""
-        asked = lists.wanted(lists.REGIONS, request.fields)
-        views, found, known = self.ask(lists.regions, asked)
+        """Regions: the largest scars first, or as the address asks."""
+        frame, wanted = self._list(request, lists.REGIONS)
+        views, fitting, known = self.ask(lists.regions, wanted)
         for view in views:
-            line = view["course"]
-            view["spark"] = charts.spark(line["H"]), charts.spark(line["G"])
-        values = {**self._list(request, lists.REGIONS, asked), "views": views, "found": found,
-                  "known": known}  # fmt: skip
+            course = view["course"]
+            view["spark"] = charts.spark(course["H"]), charts.spark(course["G"])
+        values = {**frame, "views": views, "fitting": fitting, "known": known}
         if "hx-request" in request.http.headers:
             return self.site.bare("_regions.html", **values)
         return self.site.render(request, "regions.html", **values)
 
     def _list(
-        self, request: PageRequest, table: lists.Table, asked: lists.Wanted
-    ) -> dict[str, Any]:
-        """What every page with a list needs to draw its filters and heads."""
-        return {
-            "asked": asked,
-            "table": table,
-            "links": lists.Links(table, request.fields, asked),
-            "given": {name: request.fields.one(name) for name in ("from", "to")},
+        self, request: PageRequest, kind: lists.ListKind, top: str = "50"
+    ) -> tuple[dict[str, Any], lists.ListRequest]:
+        """What a page needs to draw the filters and heads of its list; and the list's request."""
+        wanted = lists.list_request(kind, FormData({"top": [top], **request.fields}))
+        frame = {
+            "wanted": wanted,
+            "kind": kind,
+            "links": lists.ListLinks(kind, request.fields, wanted),
+            "period": {name: request.fields.one(name) for name in ("from", "to")},
         }
+        return frame, wanted
 
     def region(self, request: PageRequest) -> Response:
-        """Everything about one region: state, course, chain, and what may be done."""
+        """Everything about one region: state, course, chain, and the actions on it."""
         name = request.fields.region()
         chain = self.ask(Gate.chain, name)
         course = chain["course"]
         drawn = charts.over_time(
             "Trace G and scar H", course["at"], {"G": course["G"], "H": course["H"]}, 520, 170
         )
-        now = FormData({part: [words] for part, words in chain["region"]["label"].items()})
+        now = FormData({part: [text] for part, text in chain["region"]["label"].items()})
         if chain["region"]["override"]:
             now["psi"] = [f"{chain['region']['override']['psi']:g}"]
         return self.site.render(
@@ -169,42 +170,39 @@ class Pages:
 
     def queue(self, request: PageRequest) -> Response:
         """Reports that wait for a reviewer."""
-        asked = lists.wanted(lists.QUEUE, FormData({"top": ["200"], **request.fields}))
-        items, count = self.ask(lists.waiting, asked)
+        frame, wanted = self._list(request, lists.QUEUE, "200")
+        items, count = self.ask(lists.waiting, wanted)
         return self.site.render(
             request, "queue.html", items=items, count=count, waits=WAIT_WORDS,
             config=self.gate.config, all_chosen=request.fields.one("all") == "yes",
-            **self._list(request, lists.QUEUE, asked),
+            **frame,
         )  # fmt: skip
 
     def reporters(self, request: PageRequest) -> Response:
-        """Who reported."""
-        asked = lists.wanted(lists.REPORTERS, FormData({"top": ["200"], **request.fields}))
-        found, count = self.ask(lists.who_reported, asked)
+        """Who reported, and what became of it."""
+        frame, wanted = self._list(request, lists.REPORTERS, "200")
+        reporters, count = self.ask(lists.who_reported, wanted)
         return self.site.render(
-            request, "reporters.html", reporters=found, count=count,
-            **self._list(request, lists.REPORTERS, asked),
-        )  # fmt: skip
+            request, "reporters.html", reporters=reporters, count=count, **frame
+        )
 
     def decisions(self, request: PageRequest) -> Response:
-        """Decisions: the newest first, or as asked."""
-        asked = lists.wanted(lists.DECISIONS, request.fields)
-        listed, whole, dropped = self.ask(lists.decisions, asked)
+        """Decisions: the newest first, or as the address asks."""
+        frame, wanted = self._list(request, lists.DECISIONS)
+        listed, whole, dropped = self.ask(lists.decisions, wanted)
         return self.site.render(
-            request, "decisions.html", decisions=listed, whole=whole, dropped=dropped,
-            **self._list(request, lists.DECISIONS, asked),
-        )  # fmt: skip
+            request, "decisions.html", decisions=listed, whole=whole, dropped=dropped, **frame
+        )
 
     def decision(self, request: PageRequest) -> Response:
         """How much a decision was changed, and because of which reports."""
-        named = request.fields.exact("id")
-        why = self.ask(Gate.explain, named)
-        return self.site.render(request, "decision.html", d=why)
+        explanation = self.ask(Gate.explain, request.fields.exact("id"))
+        return self.site.render(request, "decision.html", d=explanation)
 
     def bias(self, request: PageRequest) -> Response:
         """Gating and reports by group and topic."""
-        found = self.ask(Gate.bias)
-        tables = {kind: _drawn(entries) for kind, entries in found.items()}
+        rates = self.ask(Gate.bias)
+        tables = {kind: _drawn(entries) for kind, entries in rates.items()}
         return self.site.render(request, "bias.html", tables=tables)
 
     def policy(self, request: PageRequest) -> Response:
@@ -216,21 +214,21 @@ class Pages:
         now = FormData({"mode": [mode], "percent": [f"{percent:g}"]})
         return self.site.render(
             request, "policy.html", settings=values, fields=fields,
-            words={"settings": SETTING_WORDS, "fields": FIELD_WORDS},
+            meanings={"settings": SETTING_WORDS, "fields": FIELD_WORDS},
             action_log=self.ask(lists.action_log), digest=config.digest(),
             forms=self._forms(request, "", now),
             others=[a for a in ACTIONS.values() if a.subjects() and request.session.may(a.scope)],
         )  # fmt: skip
 
     def find(self, request: PageRequest) -> Response:
-        """Go to the region or the decision of an id, else to the regions that have it in them."""
-        words = request.fields.one("q")
-        same = self.ask(of_state, regions_written, words)
-        if len(same) == 1:
-            return redirect(f"/region?{region_query(same[0])}")
-        if words and decision_key(words) in self.gate.store.find([decision_key(words)]):
-            return redirect("/decision?" + urlencode({"id": words}))
-        return redirect("/regions?" + urlencode({"q": words}))
+        """Go to the region or the decision of an id, else to the regions that contain the text."""
+        text = request.fields.one("q")
+        regions = self.ask(of_state, regions_written, text)
+        if len(regions) == 1:
+            return redirect(f"/region?{region_query(regions[0])}")
+        if text and decision_key(text) in self.gate.store.find([decision_key(text)]):
+            return redirect("/decision?" + urlencode({"id": text}))
+        return redirect("/regions?" + urlencode({"q": text}))
 
     # --- what is done
 
@@ -245,7 +243,7 @@ class Pages:
         return self._form(request)
 
     def act(self, request: PageRequest) -> Response:
-        """Do it, if there is a reason."""
+        """Do the action, if there is a reason."""
         self._check_scope(request)
         reason = request.fields.one("reason")
         try:
@@ -253,13 +251,13 @@ class Pages:
             try:
                 checked_reason(reason)
             except ValueError as error:
-                words = str(error) if reason else "Nothing was changed: an action needs a reason."
-                return self._dry(request, proposal, words, reason)
-            done = proposal.made(reason, request.session.name, dry_run=False)
-            effect = self.gate.act(done)
+                problem = str(error) if reason else "Nothing was changed: an action needs a reason."
+                return self._dry(request, proposal, problem, reason)
+            action = proposal.made(reason, request.session.name, dry_run=False)
+            effect = self.gate.act(action)
         except ValueError as error:
             return self._form(request, str(error))
-        request.session.notice = _summary(effect, done.title())
+        request.session.notice = _summary(effect, action.title())
         return redirect(proposal.back)
 
     def _check_scope(self, request: PageRequest) -> None:
@@ -280,11 +278,11 @@ class Pages:
     def _dry(
         self, request: PageRequest, proposal: Proposal, problem: str = "", reason: str = ""
     ) -> Response:
-        tried = proposal.made("", request.session.name, dry_run=True)
-        effect = self.ask(Gate.act, tried)
+        action = proposal.made("", request.session.name, dry_run=True)
+        effect = self.ask(Gate.act, action)
         return self.site.render(
             request, "action.html", 422 if problem else 200, proposal=proposal, effect=effect,
-            title=tried.title(), about=tried.meaning(self.gate.config), problem=problem,
+            title=action.title(), about=action.meaning(self.gate.config), problem=problem,
             shown=effect.regions[:EFFECTS_SHOWN], reason=reason, action=request.http.url.path,
         )  # fmt: skip
 
@@ -302,7 +300,7 @@ def _drawn(entries: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _summary(effect: Effect, title: str, most: int = 20) -> dict[str, Any]:
-    """What was done, for the next page."""
+    """What an action did, for the next page."""
     return {
         "title": f"Done: {title}",
         "event": effect.event,
