@@ -1,4 +1,4 @@
-"""What a reviewer asks the gate: who reported, what it changed, what an action would change.
+"""What reviewers ask the gate: who reported, what was changed, what an action would change.
 
 Pure functions of a state (and of the log where decisions are needed); they change nothing. All
 answers but what is foreseen are plain values that JSON can hold.
@@ -131,11 +131,11 @@ def reporters(state: State, limit: int = 200) -> list[Values]:
         if not report.rolled_back:
             due.setdefault(report.source, []).append(report)
     signals = state.signals.names
-    found: list[Values] = []
+    listed: list[Values] = []
     for i in np.lexsort((np.arange(count), -trace))[:limit].tolist():
         if size[i] == 0:
             continue
-        found.append({
+        listed.append({
             "waiting": len(due.pop(str(state.sources.names[i]), [])),
             "source": state.sources.names[i],
             "reports": int(reports[i]),
@@ -147,29 +147,30 @@ def reporters(state: State, limit: int = 200) -> list[Values]:
             "agreed": float(agreed[i] / size[i]),
             "last_at": float(last_at[i]),
         })  # fmt: skip
-    for name in sorted(due, key=lambda name: (-len(due[name]), name))[: limit - len(found)]:
+    for name in sorted(due, key=lambda name: (-len(due[name]), name))[: limit - len(listed)]:
         if name not in state.sources:  # nothing of theirs has counted yet
             mine = due[name]
-            found.append({
+            listed.append({
                 "waiting": len(mine), "source": name, "reports": 0, "rolled_back": 0,
                 "regions": 0, "signals": sorted({r.signal for r in mine}), "harm": 0.0,
                 "trace": 0.0, "agreed": None, "last_at": max(r.at for r in mine),
             })  # fmt: skip
-    return found
+    return listed
 
 
 def _can_scar(state: State) -> Values:
-    """How many regions would scar in the long run at their present rates, in numbers and words.
+    """The number of regions that would scar in the long run at their present rates.
 
-    `idle` says that reports came and no region can: the settings are not of this platform.
+    `idle` is true if there were reports and no region could scar: the settings do not fit.
     """
     fold, config = state.fold, state.config
     cells = fold.f.cells[: fold.ledger.slots]
     prior = rates_of(config, fold.topics)[cells["topic"]]
     rates = np.zeros(len(state.regions))  # as they are where nothing was reported
     rates[: cells.size] = net_rate(cells["S"], cells["E"], prior, params_of(config))
-    found = can_act(config, rates)
-    return {"can_scar": found.able, "acting": str(found), "idle": len(cells) > 0 and not found.able}
+    ability = can_act(config, rates)
+    idle = len(cells) > 0 and not ability.able
+    return {"can_scar": ability.able, "acting": str(ability), "idle": idle}
 
 
 def overview(state: State) -> Values:

@@ -1,4 +1,4 @@
-"""Bias audit: who is gated, who is reported, and whether the harm signals treat groups alike."""
+"""Bias audit: which groups are gated and reported, and whether harm signals treat them alike."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy.stats import chi2, norm
+from scipy.special import gammaincinv, ndtri
 
 from rapo_gate.state import State
 
@@ -28,19 +28,19 @@ def bias(state: State) -> Values:
         `report_rate`, reports per exposure (exact Poisson interval);
         `signals`, the same for every signal, with the share that was rolled back (Wilson
         interval): a signal that is often wrong about one group is a biased proxy.
-        `differs` says that the interval leaves out the rate of the rest.
+        `differs` is true where the interval does not contain the rate of the rest.
     """
     return {kind: _by(state, kind) for kind in ("group", "topic")}
 
 
 def _by(state: State, kind: str) -> list[Values]:
     count = len(state.regions)
-    given = {r: label[kind] for r, label in state.labels.items() if kind in label}
-    unlabelled = [UNLABELLED] if len(given) < count else []
-    names = sorted({*given.values(), *unlabelled})
+    labels = {r: label[kind] for r, label in state.labels.items() if kind in label}
+    unlabelled = [UNLABELLED] if len(labels) < count else []
+    names = sorted({*labels.values(), *unlabelled})
     number = {name: i for i, name in enumerate(names)}
     code = np.full(count, number.get(UNLABELLED, 0))
-    code[list(given)] = [number[name] for name in given.values()]
+    code[list(labels)] = [number[name] for name in labels.values()]
     table, gating = _Table(state, code, len(names)), _gating(state, code, len(names))
     entries = []
     for i, label in enumerate(names):
@@ -63,29 +63,30 @@ class _Table:
     """Reports by label and signal. A report on regions of several labels is one of each of them.
 
     Args:
-        state: whose.
-        code: label of each region.
-        labels: how many there are.
+        state: the state of the gate.
+        code: number of each region's label, (regions,).
+        labels: number of labels.
     """
 
     def __init__(self, state: State, code: npt.NDArray[np.int64], labels: int) -> None:
         count, signals = code.size, len(state.signals)
         rows = state.ledger.rows
-        report = np.cumsum(np.diff(rows["report"], prepend=-1) != 0) - 1  # they lie together
+        # The rows of a report lie together.
+        report = np.cumsum(np.diff(rows["report"], prepend=-1) != 0) - 1
         key = report * labels + code[rows["region"]]
-        order = np.argsort(key, kind="stable")  # they are nearly in order
+        order = np.argsort(key, kind="stable")  # fast, since the keys are nearly in order
         at = order[np.diff(key[order], prepend=-1) != 0]
         rows, label, report = rows[at], key[at] % labels, report[at]
         alone = np.bincount(report)[report] == 1
-        place = label * signals + rows["signal"]
+        cell = label * signals + rows["signal"]
 
-        def table(chosen: npt.NDArray[np.bool_]) -> npt.NDArray[np.int64]:
-            return np.bincount(place[chosen], minlength=labels * signals).reshape(labels, signals)
+        def table(counted: npt.NDArray[np.bool_]) -> npt.NDArray[np.int64]:
+            return np.bincount(cell[counted], minlength=labels * signals).reshape(labels, signals)
 
         every, back = np.ones(rows.size, np.bool_), rows["rolled_back"]
         first = np.diff(report, prepend=-1) != 0
         self._here, self._back_here = table(every), table(back)
-        # of the rest is whatever is not of this label alone
+        # A report is one of the rest unless all of its regions have this label.
         self._rest = table(first).sum(0) - table(alone)
         self._back_rest = table(first & back).sum(0) - table(alone & back)
         self.exposure = np.bincount(code, state.traffic.served[:count], labels)
@@ -99,8 +100,9 @@ class _Table:
         if here <= 0:
             return _compared(float("nan"), (float("nan"), float("nan")), float("nan"))
         tail = (1 - LEVEL) / 2
-        low = float(chi2.ppf(tail, 2 * n) / 2) if n else 0.0
-        high = float(chi2.ppf(1 - tail, 2 * n + 2) / 2)
+        # The bounds of a Poisson mean are quantiles of gamma distributions.
+        low = float(gammaincinv(n, tail)) if n else 0.0
+        high = float(gammaincinv(n + 1, 1 - tail))
         others = rest / there if there > 0 else float("nan")
         return _compared(n / here, (low / here, high / here), others)
 
@@ -113,42 +115,36 @@ class _Table:
 
 
 def _gating(state: State, code: npt.NDArray[np.int64], labels: int) -> list[Values]:
-    """Rate of each label, with the standard error of a ratio of sums over regions, linearised."""
+    """Gating rate of each label, with the linearised standard error of a ratio of sums."""
     proposed, gated = state.traffic.proposed[: code.size], state.traffic.gated[: code.size]
     before, after = np.bincount(code, proposed, labels), np.bincount(code, gated, labels)
     size = np.bincount(code, minlength=labels)
     kept = np.divide(after, before, out=np.full(labels, np.nan), where=before > 0)
     spread = np.bincount(code, (gated - kept[code] * proposed) ** 2, labels)
-    half = float(norm.ppf(1 - (1 - LEVEL) / 2))
-    found = []
+    half = float(ndtri(1 - (1 - LEVEL) / 2))
+    rates = []
     for i in range(labels):
         error = sqrt(spread[i] * size[i] / (size[i] - 1)) / before[i] if size[i] > 1 else np.nan
         others = float(np.delete(before, i).sum())
         rest = 1 - float(np.delete(after, i).sum()) / others if others > 0 else np.nan
         rate = float(1 - kept[i])
-        found.append(_compared(rate, (rate - half * error, rate + half * error), rest))
-    return found
+        rates.append(_compared(rate, (rate - half * error, rate + half * error), rest))
+    return rates
 
 
 def _wilson(k: int, n: int) -> Interval:
     """Wilson's interval of a share."""
     if n == 0:
         return float("nan"), float("nan")
-    z = float(norm.ppf(1 - (1 - LEVEL) / 2))
+    z = float(ndtri(1 - (1 - LEVEL) / 2))
     centre = (k + z * z / 2) / (n + z * z)
     half = z * sqrt(k * (n - k) / n + z * z / 4) / (n + z * z)
     return max(0.0, centre - half), min(1.0, centre + half)
 
 
 def _compared(rate: float, interval: Interval, rest: float) -> Values:
-    """A rate beside that of the rest; what is undefined is None."""
+    """A rate beside the rate of the rest; None stands for what is undefined."""
     low, high = interval
     differs = bool(rest < low or rest > high)  # False where any of them is NaN
-    return {
-        "rate": _known(rate), "low": _known(low), "high": _known(high), "rest": _known(rest),
-        "differs": differs,
-    }  # fmt: skip
-
-
-def _known(value: float) -> float | None:
-    return None if np.isnan(value) else value
+    values = {"rate": rate, "low": low, "high": high, "rest": rest}
+    return {**{k: None if np.isnan(v) else v for k, v in values.items()}, "differs": differs}

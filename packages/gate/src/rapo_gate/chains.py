@@ -160,12 +160,12 @@ def course(state: State, region: Region, points: int = 300) -> Values:
     Returns:
         `at` (Unix seconds), `G`, `H`, lists of one length; empty if nothing was reported.
     """
-    first, found = state.fold.course(_number(state, region))
-    if not found.size:
+    first, history = state.fold.course(_number(state, region))
+    if not history.size:
         return {"at": [], "G": [], "H": []}
     start = first - 1  # when nothing had been reported
     ticks = np.unique(np.linspace(start, state.tick, points).astype(np.int64))
-    G, H = (np.concatenate(([0.0], found[name]))[ticks - start] for name in ("G", "H"))
+    G, H = (np.concatenate(([0.0], history[name]))[ticks - start] for name in ("G", "H"))
     seconds = state.config.tick_seconds
     return {"at": [float(t) * seconds for t in ticks], "G": G.tolist(), "H": H.tolist()}
 
@@ -279,16 +279,16 @@ def _number(state: State, region: Region) -> int:
     return number
 
 
-def _share(state: State, found: Parts) -> npt.NDArray[np.float64]:
+def _share(state: State, parts: Parts) -> npt.NDArray[np.float64]:
     """Each report's part of what takes psi down, summing to 1."""
     params = state.config.params
-    weight = params.w_G * found.G + params.w_H * found.H
+    weight = params.w_G * parts.G + params.w_H * parts.H
     return np.asarray(weight / (weight.sum() or 1.0))
 
 
-def _counted(state: State, found: Parts, chosen: npt.NDArray[np.intp]) -> list[Values]:
+def _counted(state: State, parts: Parts, chosen: npt.NDArray[np.intp]) -> list[Values]:
     """Some reports with what each has caused."""
-    rows, shares = state.ledger.rows[found.rows[chosen]], _share(state, found)
+    rows, shares = state.ledger.rows[parts.rows[chosen]], _share(state, parts)
     return [
         {
             "report_id": int(row["report"]),
@@ -297,10 +297,10 @@ def _counted(state: State, found: Parts, chosen: npt.NDArray[np.intp]) -> list[V
             "at": float(row["at"]),
             "tick": int(row["tick"]),
             "harm_here": float(row["amount"] / UNIT),
-            "exposure": float(found.exposure[i]),
-            "dG": float(found.added[i]),
-            "dH": float(found.H[i]),
-            "G_left": float(found.G[i]),
+            "exposure": float(parts.exposure[i]),
+            "dG": float(parts.added[i]),
+            "dH": float(parts.H[i]),
+            "G_left": float(parts.G[i]),
             "share": float(shares[i]),
             "rolled_back": bool(row["rolled_back"]),
             "counts": not row["rolled_back"] and int(row["region"]) not in state.allowed,

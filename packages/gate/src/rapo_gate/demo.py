@@ -31,9 +31,9 @@ CREATORS = (
 PHASES = {"exposure": 45, "washout": 60, "return": 45}
 """Ticks of each part of the story; the harmful creator is proposed in the first and the last."""
 DECISIONS = 20
-"""Per tick."""
+"""Decisions per tick."""
 SHARE = 0.25
-"""Of the harmful creator in proposals, while there is one."""
+"""Share of the harmful creator in proposals, in the phases that propose it."""
 LIES, LYING = 500, range(25, 35)
 """Reports of the liar, all on one creator, and the ticks of the return in which they come."""
 START = 1_767_225_600.0
@@ -45,7 +45,7 @@ two signals, each wrong about one exposure in a hundred, with harm of about 3/4.
 
 @dataclass
 class Story:
-    """What happened."""
+    """What happened in the demo, tick by tick."""
 
     at: list[int] = field(default_factory=list)
     """Ticks since the start."""
@@ -59,7 +59,7 @@ class Story:
     decisions: int = 0
     reports: int = 0
     last: str = ""
-    """The last decision that had the harmful creator."""
+    """Id of the last decision that had the harmful creator among its candidates."""
 
 
 def demo(
@@ -73,7 +73,7 @@ def demo(
 def run_demo(
     *, out: Path | None = None, seed: int = 0, console: Console | None = None
 ) -> None:  # fmt: skip
-    """Play and tell the story."""
+    """Play the story, print what happened, and draw it if there is a folder `out`."""
     if console is None:
         console = Console()
         console = console if console.is_terminal else Console(width=110)
@@ -81,10 +81,10 @@ def run_demo(
     if figure is not None and figure.exists():
         raise FileExistsError(f"{figure} exists; choose another --out")
     began = time.perf_counter()
-    with tempfile.TemporaryDirectory() as place, warnings.catch_warnings():
+    with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
         warnings.simplefilter("ignore")  # SQLite's version: this file lives for seconds
         clock = SimulatedClock(START)
-        with Gate.open(Path(place) / "gate.db", CONFIG, clock=clock) as gate:
+        with Gate.open(Path(folder) / "gate.db", CONFIG, clock=clock) as gate:
             story = play(gate, clock, seed)
             tell(console, gate, story)
     console.print(f"{time.perf_counter() - began:.1f} s in all", highlight=False)
@@ -107,7 +107,7 @@ def play(gate: Gate, clock: SimulatedClock, seed: int) -> Story:
             due = waiting.pop(tick, [])
             if phase == "return" and step in LYING:
                 due += _lies(tick, LIES // len(LYING))
-            gate.tick() if not due else gate.report(due)  # either folds the ticks that are due
+            gate.tick() if not due else gate.report(due)  # both fold the ticks that are due
             story.reports += len(due)
             _decide(gate, story, rng, taste, phase, tick, waiting)
             gate.flush()
@@ -137,7 +137,7 @@ def _decide(
         decision = gate.decide(CREATORS, p / p.sum(), f"{tick}-{i}", stimulus=phase)
         proposed, served = proposed + share, served + float(decision.q[0])
         shown = CREATORS[int(rng.choice(len(CREATORS), p=decision.q))]
-        gate.expose_logged(decision.decision_id, [shown])  # nobody waits: they share a commit
+        gate.expose_logged(decision.decision_id, [shown])  # without waiting: all share a commit
         story.decisions += 1
         story.last = decision.decision_id if share else story.last
         for signal, source, chance in (
@@ -163,7 +163,7 @@ def _lies(tick: int, count: int) -> list[HarmReport]:
 
 
 def tell(console: Console, gate: Gate, story: Story) -> None:
-    """What was gated and why, what the lies did not achieve, what a rollback changes."""
+    """Print what was gated and why, what the lies did not achieve, what a rollback changes."""
 
     def say(text: str) -> None:
         console.print(text, highlight=False)
@@ -176,34 +176,34 @@ def tell(console: Console, gate: Gate, story: Story) -> None:
     )
     console.print(_phases(story))
 
-    found = gate.explain(story.last, 5)
-    (harmful,) = [r for r in found["regions"] if r["region"] == HARMFUL]
+    explanation = gate.explain(story.last, 5)
+    (harmful,) = [r for r in explanation["regions"] if r["region"] == HARMFUL]
     console.rule("why: one decision of the return", align="left")
     say(
         f"Decision {story.last} gave {HARMFUL} {harmful['after']:.1%} instead of "
         f"{harmful['before']:.1%} (psi {harmful['psi']:.2f}) because of "
         f"{harmful['reports_in_all']} reports; the weightiest:"
     )
-    for one in tables.explain_tables({**found, "regions": [harmful]})[1:]:
+    for one in tables.explain_tables({**explanation, "regions": [harmful]})[1:]:
         console.print(one)
 
-    news = gate.read(lambda state: audit.region_view(state, SLANDERED))
+    slandered = gate.read(lambda state: audit.region_view(state, SLANDERED))
     lowest = min(story.slandered)
     console.rule("what one liar did not achieve", align="left")
     say(
         f"{LIAR} sent {LIES} reports of full harm on {SLANDERED}. One reporter alone cannot carry "
         f"a region over the threshold, whatever others said of it before: its scar is "
-        f"{news['H']:.2f}, its psi never fell below {lowest:.3f}."
+        f"{slandered['H']:.2f}, its psi never fell below {lowest:.3f}."
     )
 
     console.rule("taking the liar out", align="left")
     reason = "reports made up"
-    trial = gate.rollback(source=LIAR, dry_run=True)
-    console.print(tables.effect_table(trial, f"a rollback of {LIAR}"))
+    preview = gate.rollback(source=LIAR, dry_run=True)
+    console.print(tables.effect_table(preview, f"a rollback of {LIAR}"))
     done = gate.rollback(source=LIAR, reason=reason, by="demo")
     say(
         f'Done for real, reason "{reason}": {done.reports} reports are out, event {done.event}; '
-        f"the dry run foretold it {'exactly' if _came_true(trial, gate) else 'WRONGLY'}."
+        f"the dry run predicted it {'exactly' if _came_true(preview, gate) else 'WRONGLY'}."
     )
     honest = gate.rollback(source="classifier", dry_run=True)
     moved = next((c for c in honest.regions if c.region == HARMFUL), None)
@@ -238,10 +238,10 @@ def _phases(story: Story) -> Any:
     )
 
 
-def _came_true(trial: Effect, gate: Gate) -> bool:
-    """Whether the fields are now what a dry run said they would be."""
+def _came_true(preview: Effect, gate: Gate) -> bool:
+    """Whether the fields now are those that a dry run predicted."""
     fields = gate.fields()
-    return all(fields[c.region] == (c.G[1], c.H[1], c.psi[1]) for c in trial.regions)
+    return all(fields[c.region] == (c.G[1], c.H[1], c.psi[1]) for c in preview.regions)
 
 
 def _draw(story: Story, file: Path) -> None:

@@ -1,4 +1,4 @@
-"""Numbers, times, regions and settings in words, few digits, units, UTC; and what people type."""
+"""Numbers, times, regions and settings as short text; and the values of what people type."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from rapo_core.checks import UserError
 from rapo_gate.events import Region
 
 NOTHING = "\N{EN DASH}"
-"""What stands where there is no value."""
+"""The text in the place of a missing value."""
 MINUS = "\N{MINUS SIGN}"
 
 
@@ -58,7 +58,7 @@ def fixed(value: float | None, places: int = 3) -> str:
 
 
 def conductance(psi: float) -> str:
-    """Psi with three decimals; what is gated a little is not written as if it were not.
+    """Psi with three decimals; a region that is gated a little is not shown as 1.000.
 
     >>> conductance(0.25), conductance(0.9999), conductance(1.0)
     ('0.250', '>0.999', '1.000')
@@ -102,7 +102,7 @@ def instant(seconds: float | None) -> str:
 
 
 def iso(seconds: float) -> str:
-    """Unix seconds for the `datetime` of a `<time>`."""
+    """Unix seconds as the attribute `datetime` of a `<time>` element."""
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
@@ -145,13 +145,13 @@ def setting(value: Any) -> str:
 
 
 def flat(config: dict[str, Any]) -> dict[str, Any]:
-    """Settings with those of the fields among them, as `params.w_H`."""
+    """All settings by name; those of the fields as `params.w_H`."""
     params = {f"params.{k}": v for k, v in (config.get("params") or {}).items()}
     return {**{k: v for k, v in config.items() if k != "params"}, **params}
 
 
 def these_reports(reports: list[int] | int) -> str:
-    """Reports that something is about to be done to.
+    """Reports by their number, for an action that is proposed.
 
     >>> these_reports(7), these_reports([7, 8])
     ('report 7', '2 reports')
@@ -161,7 +161,7 @@ def these_reports(reports: list[int] | int) -> str:
 
 
 def listed_reports(ids: list[int]) -> str:
-    """Reports that something was done to, by id."""
+    """Reports by id, for an action that was done."""
     shown = ", ".join(map(str, ids[:8])) + (f" and {len(ids) - 8} more" if len(ids) > 8 else "")
     return f"report{'s' if len(ids) > 1 else ''} {shown}"
 
@@ -177,10 +177,10 @@ def some_names(regions: Sequence[Region] | None) -> str:
 
 
 def since_and_until(source: str | None, start: float | None, end: float | None) -> str:
-    """Whose reports, and from when to when."""
-    words = "" if source is None else f" from {source}"
-    words += "" if start is None else f" since {clock(start)} UTC"
-    return words + ("" if end is None else f" until {clock(end)} UTC")
+    """The reporter and the time range of some reports."""
+    text = "" if source is None else f" from {source}"
+    text += "" if start is None else f" since {clock(start)} UTC"
+    return text + ("" if end is None else f" until {clock(end)} UTC")
 
 
 FILTERS = {
@@ -242,18 +242,18 @@ def time_of(name: str, word: str | None, *, ahead: bool = False) -> float | None
     return seconds
 
 
-def changes_of(words: list[str]) -> dict[str, Any]:
+def changes_of(pairs: list[str]) -> dict[str, Any]:
     """Settings from `min_sources=5` and `params.w_H=4`; values are TOML, `none` is no value."""
     changes: dict[str, Any] = {}
-    for word in words:
-        name, equals, text = word.partition("=")
+    for pair in pairs:
+        name, equals, text = pair.partition("=")
         try:
             if not (equals and re.fullmatch(r"(params\.)?\w+", name)):
                 raise ValueError
             value = None if text.lower() == "none" else tomllib.loads(f"v = {text}")["v"]
         except (ValueError, tomllib.TOMLDecodeError):
             raise UserError(
-                f"settings are NAME=VALUE such as min_sources=5 or params.w_H=4, got {word!r}"
+                f"settings are NAME=VALUE such as min_sources=5 or params.w_H=4, got {pair!r}"
             ) from None
         inner = name.removeprefix("params.")
         place = changes if inner == name else changes.setdefault("params", {})
@@ -261,7 +261,7 @@ def changes_of(words: list[str]) -> dict[str, Any]:
     return changes
 
 
-# --- what letters, settings and states mean, in the words of the page
+# --- what settings, alarms, reasons to wait and letters mean, as the page says it
 
 FIELD_WORDS = {
     "lam": "share of the trace G that fades per tick",
@@ -279,17 +279,17 @@ SETTING_WORDS = {
     "D": "ticks after an exposure at which its harm counts",
     "D_max": "ticks after which a report is refused",
     "max_harm": "largest harm of one report",
-    "base_rate": "reports per exposure that are nothing unusual; harm is what exceeds it",
-    "base_rates": "the rate that regions of a topic are taken to have before anything is known",
+    "base_rate": "usual reports per exposure; harm is what exceeds this rate",
+    "base_rates": "usual reports per exposure of the regions of a topic",
     "half_life": "ticks in which reports and exposures lose half of their weight",
-    "shrinkage": "exposures at the prior rate that every region is taken to have had",
+    "shrinkage": "exposures at the base rate that are added to those of every region",
     "z": "standard deviations by which a rate must exceed the base rate",
     "scale": "excess over the base rate that is harm 1",
     "cap_source": "most harm that one reporter can put into one tick",
     "min_signals": "different signals that must agree before a region may scar",
     "min_sources": "different reporters that must agree before a region may scar",
     "agree_share": "share of a report below which a region is only a bystander of it",
-    "confirm_ticks": "ticks during which reports agree, and a reviewer's word holds",
+    "confirm_ticks": "ticks within which reports must agree, and for which a confirmation holds",
     "unconfirmed_floor": "share of ψ that an unconfirmed trace cannot take away",
     "scar_ticks": "ticks after its last growth at which a scar expires; none is never",
     "saturation_psi": "a decision with no candidate above this ψ is saturated",
@@ -313,10 +313,10 @@ WAIT_WORDS = {
 }
 
 TERMS = {
-    "ψ": "what passes: the share of its proposed probability that a region keeps before the rest "
-    "is shared out again; 1 is untouched",
+    "ψ": "conductance: the share of its proposed probability that a region keeps before all are "
+    "scaled to sum to 1 again; 1 is untouched",
     "G": "trace: recent harm reported on a region; it fades by itself",
-    "H": "scar: what stays of harm that several reporters agreed on; it fades slowly or not",
+    "H": "scar: the part of confirmed harm that stays; it fades slowly or not at all",
     "TV": "total variation: how much of a decision's probability the gate moved, 0 to 100 %",
     "tick": "the step of time in which reports are counted; the settings say how long it is",
     "saturated": "a decision whose candidates are all scarred: there is nothing better to show",

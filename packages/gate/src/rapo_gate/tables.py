@@ -115,9 +115,9 @@ def status_table(view: Values, tick_seconds: float, config: str) -> Table:
     return table("gate", ("", ""), rows)
 
 
-def region_tables(found: Values) -> list[Table]:
+def region_tables(chain: Values) -> list[Table]:
     """A region's view, the reports that made it so, and the decisions that it changed."""
-    view = found["region"]
+    view = chain["region"]
     flags = {
         "confirmed": f"{'yes' if view['confirmed'] else 'no'} "
         f"({view['sources']} sources, {view['signals']} signals)",
@@ -127,21 +127,21 @@ def region_tables(found: Values) -> list[Table]:
         "exposure": f"{view['proposed']:.1f} proposed, {view['served']:.1f} served",
     }
     about = [("psi", view["psi"]), ("G", view["G"]), ("H", view["H"]), *flags.items()]
-    count = len(found["reports"][:MOST_ROWS])
-    reports: dict[str, Column] = {
+    count = len(chain["reports"][:MOST_ROWS])
+    report_columns: dict[str, Column] = {
         "report": "report_id", "source": "source", "signal": "signal", "exposed": _at,
         ">harm": "harm", ">weight": "weight", ">dG": "dG", ">dH": "dH",
         "counts": lambda r: "rolled back" if r["rolled_back"] else r["counts"],
     }  # fmt: skip
-    decisions: dict[str, Column] = {
+    decision_columns: dict[str, Column] = {
         "decision": "decision_id", "at": _at, ">psi": "psi", ">share before": "before",
         ">after": "after", "applied": "applied",
     }  # fmt: skip
-    title = f"reports ({count} of {found['reports_in_all']}): what each added to G and H"
+    title = f"reports ({count} of {chain['reports_in_all']}): what each added to G and H"
     return [
         table(f"region {view['region']}", ("", ""), about),
-        listing(title, reports, found["reports"]),
-        listing("decisions that it changed, newest first", decisions, found["decisions"]),
+        listing(title, report_columns, chain["reports"]),
+        listing("decisions that it changed, newest first", decision_columns, chain["decisions"]),
     ]
 
 
@@ -153,12 +153,12 @@ def _note(act: Values | None) -> str:
     return f"{psi}by {act['by']}: {act['reason']}{until}"
 
 
-def explain_tables(found: Values) -> list[Table]:
+def explain_tables(explanation: Values) -> list[Table]:
     """How much a decision was changed, and because of which reports."""
-    applied = "applied" if found["applied"] else "not applied: shadow"
+    applied = "applied" if explanation["applied"] else "not applied: shadow"
     title = (
-        f"decision {found['decision_id']} at {instant(found['at'])}: moved by "
-        f"{found['total_variation']:.1%} ({applied}), {found['candidates']} candidates"
+        f"decision {explanation['decision_id']} at {instant(explanation['at'])}: moved by "
+        f"{explanation['total_variation']:.1%} ({applied}), {explanation['candidates']} candidates"
     )
     regions: dict[str, Column] = {
         "region": "region", ">psi": "psi", ">share before": "before", ">after": "after",
@@ -168,9 +168,9 @@ def explain_tables(found: Values) -> list[Table]:
         "report": "report_id", "source": "source", "signal": "signal", "exposed": _at,
         ">harm": "harm", ">share of the change": lambda r: f"{r['share']:.0%}",
     }  # fmt: skip
-    because = [r for r in found["regions"] if r["because_of"]]
+    because = [r for r in explanation["regions"] if r["because_of"]]
     return [
-        listing(title, regions, found["regions"]),
+        listing(title, regions, explanation["regions"]),
         *(
             listing(f"because of these reports on {r['region']}", reports, r["because_of"])
             for r in because
@@ -178,7 +178,7 @@ def explain_tables(found: Values) -> list[Table]:
     ]
 
 
-def bias_tables(found: Values) -> list[Table]:
+def bias_tables(rates: Values) -> list[Table]:
     """Gating and report rates by group and by topic, with intervals."""
     columns: dict[str, Column] = {
         ">regions": "regions",
@@ -189,7 +189,7 @@ def bias_tables(found: Values) -> list[Table]:
     }
     return [
         listing(f"by {kind}: rate [95% interval] (the rest)", {kind: "label", **columns}, entries)
-        for kind, entries in found.items()
+        for kind, entries in rates.items()
     ]
 
 
@@ -206,7 +206,7 @@ def _rate(rate: Values) -> str:
     return f"{rate['rate']:.3f} [{low}, {high}] ({rest})"
 
 
-def reporters_table(found: list[Values]) -> Table:
+def reporters_table(reporters: list[Values]) -> Table:
     """Who reported, and what became of it."""
     columns: dict[str, Column] = {
         "source": "source", ">reports": "reports", ">waiting": "waiting",
@@ -215,17 +215,17 @@ def reporters_table(found: list[Values]) -> Table:
         ">on confirmed": lambda r: "-" if r["agreed"] is None else f"{r['agreed']:.0%}",
         "last": lambda r: instant(r["last_at"]),
     }  # fmt: skip
-    return listing(f"{len(found)} reporters", columns, found)
+    return listing(f"{len(reporters)} reporters", columns, reporters)
 
 
-def queue_table(found: list[Values]) -> Table:
+def queue_table(reports: list[Values]) -> Table:
     """What waits for a reviewer, and why."""
     columns: dict[str, Column] = {
         "report": "report_id", "why": "waits_for", "source": "source", "signal": "signal",
         "exposed": _at, ">harm": "harm",
         "decision or regions": lambda r: r["decision_id"] or r["regions"],
     }  # fmt: skip
-    return listing(f"{len(found)} reports wait for a reviewer", columns, found)
+    return listing(f"{len(reports)} reports wait for a reviewer", columns, reports)
 
 
 def answer(value: Any, shown: Table | Sequence[Table] | str, as_json: bool) -> None:
@@ -251,22 +251,22 @@ def show(tables: Table | Sequence[Table], console: Console | None = None) -> Non
 # --- what is typed, and files of reports
 
 
-def regions_of(words: str, text_ids: bool = False) -> list[Region]:
+def regions_of(text: str, text_ids: bool = False) -> list[Region]:
     """Regions from `a,b,c`; all integers or all strings."""
-    found = [region_of(w.strip(), text_ids) for w in words.split(",")]
-    if any(r == "" for r in found):
-        raise UserError(f"regions must be names such as a,b,c, got {words!r}")
-    if len({type(r) for r in found}) > 1:
-        raise UserError(f"{words!r} has integers and strings; --text-ids makes all strings")
-    return found
+    regions = [region_of(name.strip(), text_ids) for name in text.split(",")]
+    if any(r == "" for r in regions):
+        raise UserError(f"regions must be names such as a,b,c, got {text!r}")
+    if len({type(r) for r in regions}) > 1:
+        raise UserError(f"{text!r} has integers and strings; --text-ids makes all strings")
+    return regions
 
 
-def numbers_of(name: str, words: str) -> list[float]:
+def numbers_of(name: str, text: str) -> list[float]:
     """Numbers from `.5,.3,.2`."""
     try:
-        return [float(w) for w in words.split(",")]
+        return [float(number) for number in text.split(",")]
     except ValueError:
-        raise UserError(f"{name} must be numbers such as .5,.3,.2, got {words!r}") from None
+        raise UserError(f"{name} must be numbers such as .5,.3,.2, got {text!r}") from None
 
 
 def reports_from(stream: IO[str], name: str, text_ids: bool = False) -> list[HarmReport]:
@@ -276,18 +276,18 @@ def reports_from(stream: IO[str], name: str, text_ids: bool = False) -> list[Har
     Nothing is reported if a line cannot be read: the error names it.
     """
     lines = _csv_rows(stream, name, text_ids) if name.endswith(".csv") else _json_rows(stream, name)
-    found = []
+    reports = []
     try:
         for number, values in lines:
             try:
-                found.append(HarmReport.from_dict(values))
+                reports.append(HarmReport.from_dict(values))
             except (ValueError, TypeError) as error:
                 raise UserError(f"{name}, line {number}: {error}") from None
     except (csv.Error, UnicodeDecodeError) as error:
         raise UserError(f"{name} cannot be read: {error}") from None
-    if not found:
+    if not reports:
         raise UserError(f"{name} holds no reports")
-    return found
+    return reports
 
 
 def _json_rows(stream: IO[str], name: str) -> Iterator[tuple[int, Any]]:

@@ -1,9 +1,9 @@
 """`serve`: the service in one process, from an open port to a clean end.
 
-Uvicorn bounds the requests under way, not those that never come: a stranger who opens many
-connections and sends half a request on each would keep everybody else out. Here a head has a size
-and a time; where there are too many connections the one that has waited longest goes, so whoever
-sends whole requests is served.
+Uvicorn bounds the requests under way, but not the connections without a whole request: a stranger
+who opens many and sends half a request on each would keep everybody else out. Here the head of a
+request has a largest size and a longest time. Where there are too many connections, the one that
+has waited longest is closed, so that clients who send whole requests are served.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ from rapo_gate.service.auth import Keys
 from rapo_gate.service.guard import LOGGER
 
 MOST_REQUESTS = 2000
-"""Requests under way; beyond, 503. It also bounds what waits for a commit."""
+"""Most requests under way; beyond, 503. The number also bounds what waits for a commit."""
 LONGEST_FAREWELL = 20
-"""Seconds that requests under way have when the service ends."""
+"""Most seconds that requests under way have when the service ends."""
 SWITCH = 0.0005
-"""Seconds that one thread may hold the interpreter while others want it. Python's 5 ms would be
-most of an answer's time when the writer works."""
+"""Seconds that one thread may hold the interpreter while others want it. Python's own 5 ms would be
+most of the time of an answer while the writer works."""
 
 
 def serve(
@@ -51,8 +51,8 @@ def serve(
 ) -> None:
     """Serve a gate until SIGTERM or Ctrl-C.
 
-    Then: no new connections, requests under way are answered, the log is made durable and a
-    snapshot kept.
+    Then no new connection is taken, requests under way are answered, the log is made durable, and a
+    snapshot is kept.
 
     Args:
         address: path or `postgresql://` address of a gate that exists.
@@ -61,21 +61,21 @@ def serve(
             plain HTTP: for others, put a proxy with TLS in front.
         port: 0 for a free one.
         metrics_need_key: ask for a key of scope review at `/metrics`.
-        trust_proxy: addresses of proxies whose X-Forwarded-For and X-Forwarded-Proto are believed;
-            by default nobody's, since anybody can send them.
-        connections_per_address: beyond, the one that has waited longest is closed.
+        trust_proxy: addresses of proxies whose X-Forwarded-For and X-Forwarded-Proto are trusted;
+            none by default, since anybody can send these headers.
+        connections_per_address: beyond, the connection that has waited longest is closed.
 
     Raises:
-        ValueError: there is something wrong with the gate, the keys or the port.
+        UserError: there is something wrong with the gate, the keys or the port.
         OSError: the port is taken, a file is missing, or another process has the gate.
     """
     keys = Keys.load(key_file)
     with _listening(host, port) as listener:
         gate = Gate.open(address, create=False)
         try:
-            seen = gate.read(overview)
-            if seen["idle"]:
-                LOGGER.warning(f"the settings cannot act: {seen['acting']}; see rapo-gate fit")
+            view = gate.read(overview)
+            if view["idle"]:
+                LOGGER.warning(f"the settings cannot act: {view['acting']}; see rapo-gate fit")
             audits = AuditProcess(gate)
             try:
                 app = make_app(gate, keys, audits=audits, metrics_need_key=metrics_need_key)
@@ -89,7 +89,7 @@ def serve(
 
 
 def configured(app: Any, connections: Connections) -> uvicorn.Config:
-    """Settings of the server: bounded, quiet, and believing only the proxies that it was told."""
+    """Settings of the server: bounded, quiet, and trusting only the proxies that are configured."""
     proxies = sorted(connections.proxies)
     return uvicorn.Config(
         app,
@@ -117,7 +117,7 @@ def _run(config: uvicorn.Config, listener: socket.socket) -> None:
     if soft != resource.RLIM_INFINITY and soft < 8192:
         most = 8192 if hard == resource.RLIM_INFINITY else min(8192, hard)
         resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, most), hard))
-    # The server hands signals on once it has ended; they must not end the process before the
+    # When Uvicorn has ended it raises the signal again, which must not end the process before the
     # gate is closed.
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: None)
@@ -131,8 +131,8 @@ def _listening(host: str, port: int) -> socket.socket:
     if not 0 <= port < 2**16:  # the resolver would take it modulo 65536
         raise UserError(f"port must be in [0, 65535], got {port}")
     try:
-        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
-        family, kind, protocol, _, where = found[0]
+        infos = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        family, kind, protocol, _, where = infos[0]
         listener = socket.socket(family, kind, protocol)
         try:
             listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -157,23 +157,23 @@ _TOO_LARGE = (
 
 @dataclass(slots=True)
 class Connections:
-    """Every connection of a server, and the bounds that they keep."""
+    """The connections of a server, and their bounds."""
 
     per_address: int = 500
     in_all: int = 1900
     head_bytes: int = 64 << 10
-    """A head that has not ended after so many bytes is refused; one read may bring it whole."""
+    """A head that has not ended after so many bytes is refused."""
     head_seconds: float = 10.0
-    """From the first byte, or from the connection, to the end of the head."""
+    """Most seconds from the connection, or from the first byte, to the end of the head."""
     proxies: frozenset[str] = frozenset()
-    """Addresses that speak for many, and so may have many connections."""
+    """Addresses that stand for many clients, and so may have many connections."""
     by_address: dict[str, dict[GuardedProtocol, None]] = field(default_factory=dict)
     waiting: dict[GuardedProtocol, None] = field(default_factory=dict)
     """Connections without a request under way, those that have waited longest first."""
     count: int = 0
 
     def admit(self, one: GuardedProtocol) -> None:
-        """Take a connection in; if there are too many, one that waits goes."""
+        """Take a connection in; if there are too many, close one that waits."""
         mine = self.by_address.setdefault(one.address, {})
         mine[one] = None
         self.waiting[one] = None
@@ -188,7 +188,7 @@ class Connections:
         oldest.drop()
 
     def forget(self, one: GuardedProtocol) -> None:
-        """A connection has ended."""
+        """Drop a connection that has ended from the lists."""
         mine = self.by_address.get(one.address, {})
         if one in mine:
             del mine[one]
@@ -199,12 +199,12 @@ class Connections:
 
 
 class GuardedProtocol(HttpToolsProtocol):
-    """Uvicorn's own protocol, with a head that must end in time and within bounds."""
+    """Uvicorn's own protocol, with a longest time and a largest size of a request's head."""
 
     guard: Connections
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """A client came."""
+        """Begin to wait for the first head."""
         super().connection_made(transport)
         self.address = self.client[0] if self.client else "unknown"
         self._head: int | None = 0
@@ -216,18 +216,18 @@ class GuardedProtocol(HttpToolsProtocol):
         self.guard.admit(self)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """It went."""
+        """Forget the connection."""
         self._end_timer()
         self.guard.forget(self)
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        """Something came; it may be less than a head, or more."""
+        """Pass data on, and count what belongs to a head that has not ended."""
         if self._timer is None and self._head is not None:
             self._begin_timer()
         ended = self._ended
         super().data_received(data)
-        # What came with the end of a message is of that message, as far as anybody can tell.
+        # Data that came with the end of a message counts as part of that message.
         if self._head is not None and ended == self._ended and not self.transport.is_closing():
             self._head += len(data)
             if self._head > self.guard.head_bytes:
@@ -235,21 +235,21 @@ class GuardedProtocol(HttpToolsProtocol):
                 self.transport.close()
 
     def on_headers_complete(self) -> None:
-        """The head has ended: a request is under way."""
+        """Stop the timer: the head has ended and a request is under way."""
         self._head = None
         self._end_timer()
         self.guard.waiting.pop(self, None)
         super().on_headers_complete()
 
     def on_message_complete(self) -> None:
-        """The body has ended: the next head may come."""
+        """Begin to count the next head: the body has ended."""
         self._head = 0
         self._ended += 1
         self._end_timer()
         super().on_message_complete()
 
     def on_response_complete(self) -> None:
-        """It was answered, perhaps before all of its body came."""
+        """Let the connection wait again; the answer may be out before the whole body is in."""
         super().on_response_complete()
         if self.cycle is None or self.cycle.response_complete:
             self.guard.waiting.pop(self, None)
@@ -259,7 +259,7 @@ class GuardedProtocol(HttpToolsProtocol):
                     self._begin_timer()
 
     def drop(self) -> None:
-        """End it at once."""
+        """Close the connection at once."""
         self.guard.forget(self)
         self.transport.abort()
 
@@ -273,5 +273,5 @@ class GuardedProtocol(HttpToolsProtocol):
 
 
 def guarded(connections: Connections) -> Any:
-    """The protocol of one server."""
+    """The protocol class of one server."""
     return type("Guarded", (GuardedProtocol,), {"guard": connections})
