@@ -158,8 +158,8 @@ class Evaluation:
         changes = [*self.params, *self.options]
         if self.threshold is not None:
             changes.append(("threshold", self.threshold))
-        words = [f"{name}={value}" for name, value in sorted(changes)]
-        return " ".join([self.method, f"episodes={self.episodes}", *words])
+        parts = [f"{name}={value}" for name, value in sorted(changes)]
+        return " ".join([self.method, f"episodes={self.episodes}", *parts])
 
     @property
     def seconds(self) -> float:

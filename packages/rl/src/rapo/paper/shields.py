@@ -93,7 +93,7 @@ def _tune(
     episodes: int,
     report: Callable[[float, float], None] | None,
 ) -> pd.DataFrame:
-    """Find the threshold and put it, with how well it matches, into `shield`; the curve."""
+    """Find the threshold, put it and how well it matches into `shield`; return all trials."""
     agent = saved.agent()
     other, theirs = open_saved(match)
     if other.config.method != "RAPO":
@@ -113,10 +113,10 @@ def _tune(
     replay = (1, 1, config.setting.horizons[2])
 
     def returns(policy: Any) -> float:
-        found = evaluate(
+        result = evaluate(
             run.evaluation(), policy, episodes=episodes, seed=HELD_OUT, horizons=replay
         )
-        return float(found.frame["ReplayReturn"].mean())
+        return float(result.frame["ReplayReturn"].mean())
 
     best = returns(agent)
     target = float(rapo.frame["ReplayReturn"].mean()) / best
@@ -125,13 +125,13 @@ def _tune(
     for _ in range(TRIES):
         middle = (low * high) ** 0.5
         guarded = Shield(agent, middle, reference=shield["reference"])
-        found = returns(guarded) / best
-        trials.append({"threshold": middle, "ReplayRet": found, "target": target})
+        kept = returns(guarded) / best
+        trials.append({"threshold": middle, "ReplayRet": kept, "target": target})
         if report is not None:
-            report(middle, found)
-        if abs(found - target) <= TOLERANCE:
+            report(middle, kept)
+        if abs(kept - target) <= TOLERANCE:
             break
-        low, high = (middle, high) if found < target else (low, middle)
+        low, high = (middle, high) if kept < target else (low, middle)
     curve = pd.DataFrame(trials)
     nearest = min(trials, key=lambda trial: abs(trial["ReplayRet"] - target))
     shield.update(

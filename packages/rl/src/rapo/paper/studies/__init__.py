@@ -1,1 +1,1 @@
-"""One study a file: `plan(preset)` names its tasks, `analyse(store)` makes a section of them."""
+"""One study a folder: `plan(preset)` names what is run, `analyse(results)` makes its section."""

@@ -1,4 +1,4 @@
-"""Which budgets training met, and at what price: the duals at its end."""
+"""Tables of budgets: what training spent at its end, the budget, and the dual."""
 
 from __future__ import annotations
 
@@ -6,10 +6,14 @@ import numpy as np
 import pandas as pd
 
 
-def printed_budgets(found: pd.DataFrame) -> pd.DataFrame:
-    """Means over graphs, a row per method and cost, in the order of `found`."""
+def printed_budgets(paid: pd.DataFrame) -> pd.DataFrame:
+    """Means over graphs as a table to print, a row per method and cost.
+
+    Args:
+        paid: a row per training and cost, see `Results.budgets`.
+    """
     rows = []
-    for (method, cost), part in found.groupby(["method", "cost"], sort=False):
+    for (method, cost), part in paid.groupby(["method", "cost"], sort=False):
         rows.append(
             {
                 "method": method,
@@ -23,7 +27,7 @@ def printed_budgets(found: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def idle(found: pd.DataFrame, method: str) -> bool:
-    """Whether a method met its budgets everywhere with duals at 0: nothing was constrained."""
-    part = found[found["method"] == method] if len(found) else found
+def idle(paid: pd.DataFrame, method: str) -> bool:
+    """Whether no budget constrained a method: it met all of them with duals of 0."""
+    part = paid[paid["method"] == method] if len(paid) else paid
     return len(part) > 0 and bool(part["met"].all()) and float(np.max(part["dual"])) < 1e-6

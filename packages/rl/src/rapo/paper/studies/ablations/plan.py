@@ -1,4 +1,4 @@
-"""RAPO changed in one respect: decay, scope, regions, harm."""
+"""The evaluations of the ablations: RAPO changed in one respect."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def free(preset: Preset) -> tuple[Evaluation, ...]:
 
 def decays(preset: Preset) -> list[Variant]:
     """Scars that forget; the method's own delta is no change."""
-    found = [
+    changed = [
         Variant(
             "decay",
             f"delta {delta:g}",
@@ -58,28 +58,28 @@ def decays(preset: Preset) -> list[Variant]:
         )
         for delta in preset.delta
     ]
-    return [*found, Variant("decay", "delta 1 (RAPO)", full(preset).tasks, 1.0)]
+    return [*changed, Variant("decay", "delta 1 (RAPO)", full(preset).tasks, 1.0)]
 
 
 def scopes(preset: Preset) -> list[Variant]:
     """Partial deployment: the k likeliest destinations, or a share of the regions."""
-    found = [full(preset)]
+    rows = [full(preset)]
     for k in preset.topk:
-        changed = {} if k == TOP_K else {"options": (("deformation", f"topk:{k}"),)}
-        found.append(Variant("scope", f"top-k, k = {k}", _each(preset, "top-k", k, **changed), k))
+        changes = {} if k == TOP_K else {"options": (("deformation", f"topk:{k}"),)}
+        rows.append(Variant("scope", f"top-k, k = {k}", _each(preset, "top-k", k, **changes), k))
     for share in preset.local:
-        changed = {} if share == LOCAL_SHARE else {"options": (("deformation", f"local:{share}"),)}
-        part = _each(preset, "local", share, **changed)
-        found.append(Variant("scope", f"local, {share:.0%} of the regions", part, share))
-    return [*found, Variant("scope", "none (P0)", free(preset), 0.0)]
+        changes = {} if share == LOCAL_SHARE else {"options": (("deformation", f"local:{share}"),)}
+        part = _each(preset, "local", share, **changes)
+        rows.append(Variant("scope", f"local, {share:.0%} of the regions", part, share))
+    return [*rows, Variant("scope", "none (P0)", free(preset), 0.0)]
 
 
 def regions(preset: Preset) -> list[Variant]:
     """Trained anew with other regions, and with the paper's literal one-step activation."""
     setting = preset.setting
     literal = setting.replace(persistence=0.0)
-    found = [Variant("regions", f"{setting.regions} (default)", retrained(preset))]
-    found += [
+    rows = [Variant("regions", f"{setting.regions} (default)", retrained(preset))]
+    rows += [
         Variant("regions", spec, retrained(preset, regions=spec))
         for spec in preset.region_sizes
         if spec != setting.regions
@@ -87,23 +87,23 @@ def regions(preset: Preset) -> list[Variant]:
     if setting.persistence:
         one_step = retrained(preset, regions="node", setting=literal)
         # other dynamics, so GE's return there is not its unit
-        found.append(Variant("regions", "node, one-step activation", one_step, unit=False))
-    return found
+        rows.append(Variant("regions", "node, one-step activation", one_step, unit=False))
+    return rows
 
 
 def harms(preset: Preset) -> list[Variant]:
     """Harm credited to wrong regions, reports that are lost, and reports that are noisy."""
-    found = [Variant("harm", "as it is (RAPO)", full(preset).tasks, 0.0)]
+    rows = [Variant("harm", "as it is (RAPO)", full(preset).tasks, 0.0)]
     for p in preset.misattributed:
         wrong = _each(preset, "RAPO", f"misattributed{p:g}", options=(("misattribute", f"{p:g}"),))
-        found.append(Variant("harm", f"{p:.0%} misattributed", wrong, p))
+        rows.append(Variant("harm", f"{p:.0%} misattributed", wrong, p))
     for p in preset.unreported:
         lost = _each(preset, "RAPO", f"lost{p:g}", options=(("lost", f"{p:g}"),))
-        found.append(Variant("harm", f"{p:.0%} unreported", lost, p))
+        rows.append(Variant("harm", f"{p:.0%} unreported", lost, p))
     for s in SPREADS:
         noisy = _each(preset, "RAPO", f"noisy{s:g}", options=(("spread", f"{s:g}"),))
-        found.append(Variant("harm", f"noise of ±{s:.0%}", noisy, s))
-    return found
+        rows.append(Variant("harm", f"noise of ±{s:.0%}", noisy, s))
+    return rows
 
 
 def variants(preset: Preset) -> dict[str, list[Variant]]:

@@ -65,12 +65,12 @@ def place(units: Mapping[str, pd.DataFrame], who: str) -> tuple[float, float, fl
     points[..., 1] /= points[:, 1, 1].mean() or 1.0
     graphs = len(points)
 
-    def of(means: Float) -> Float:
+    def distance_of(means: Float) -> Float:
         return signed_distance(means[..., 0, :], means[..., 1:, :])
 
-    found = float(of(points.mean(axis=0)))
+    distance = float(distance_of(points.mean(axis=0)))
     if graphs < 2:
-        return found, np.nan, np.nan
+        return distance, np.nan, np.nan
     drawn = np.random.default_rng(0).integers(graphs, size=(RESAMPLES, graphs))
-    low, high = np.quantile(of(points[drawn].mean(axis=1)), (0.025, 0.975))
-    return found, float(low), float(high)
+    low, high = np.quantile(distance_of(points[drawn].mean(axis=1)), (0.025, 0.975))
+    return distance, float(low), float(high)

@@ -1,4 +1,4 @@
-"""By size: means over graph means, and the claims about their ranges."""
+"""The size study: means over graphs at every size, and the claims about their ranges."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ COLUMNS = {
     "RAG_PM-ST": "PM-ST RAG",
     "RAG_off@rep": "off@rep RAG",
 }
-"""What is told of every size, and its title."""
+"""Numbers of a row of the table, and their titles."""
 
 
 Rows = dict[int, dict[str, MeanInterval]]
@@ -33,17 +33,17 @@ Rows = dict[int, dict[str, MeanInterval]]
 
 
 def summary(results: Results, sizes: Sequence[int], *, as_large: bool = False) -> Rows:
-    """Mean and interval over graph means.
+    """Return mean and interval over graph means of every size.
 
     Utility is RAPO's Replay return over GE's mean, pooled over the graphs of the same size.
 
     Args:
         results: of the study.
-        sizes: rows.
+        sizes: numbers of nodes.
         as_large: whether regions are as large as at the main size, see `evaluations`.
     """
     preset = results.preset
-    found = {}
+    by_size = {}
     for nodes in sizes:
         frames = {
             m: results.episodes(evaluations(preset, nodes, m, as_large=as_large)) for m in METHODS
@@ -55,14 +55,14 @@ def summary(results: Results, sizes: Sequence[int], *, as_large: bool = False) -
             "utility": by_unit(frames["RAPO"], "ReplayReturn") / base,
             **{f"RAG_{m}": rag[m] for m in ("RAPO", "PM-ST", "off@rep")},
         }
-        found[nodes] = {name: mean_interval(values[name]) for name in COLUMNS}
-    return found
+        by_size[nodes] = {name: mean_interval(values[name]) for name in COLUMNS}
+    return by_size
 
 
 def analyse(results: Results) -> Section:
     """The table, its figure and the claims about the ranges over sizes."""
     preset = results.preset
-    found = summary(results, preset.sizes)
+    by_size = summary(results, preset.sizes)
     as_large = summary(results, preset.as_many, as_large=True)
     size = (
         f"{len(preset.size_seeds)} graphs x {preset.episodes} episodes a size, "
@@ -80,7 +80,7 @@ def analyse(results: Results) -> Section:
             *_about_regions(preset),
         ],
         tables=[
-            (f"By size: {size}", _printed(found)),
+            (f"By size: {size}", _printed(by_size)),
             *(
                 [("The same with regions as large at every size", _printed(as_large))]
                 * bool(as_large)
@@ -91,13 +91,13 @@ def analyse(results: Results) -> Section:
                 "sizes",
                 f"Replay reduction and utility of RAPO at every size, from {FEW} graphs on with "
                 "95% intervals; the paper's ranges are shaded",
-                sizes_figure(found),
+                sizes_figure(by_size),
             ),
         ],
-        claims=_claims(found),
+        claims=_claims(by_size),
         files={
             "sizes": pd.DataFrame(
-                [_flat(preset, n, row) for n, row in found.items()]
+                [_flat(preset, n, row) for n, row in by_size.items()]
                 + [_flat(preset, n, row, as_large=True) for n, row in as_large.items()]
             )
         },
@@ -118,11 +118,11 @@ def _about_regions(preset: Preset) -> list[str]:
     ]
 
 
-def _printed(found: Rows) -> pd.DataFrame:
+def _printed(by_size: Rows) -> pd.DataFrame:
     return pd.DataFrame(
         [
             {"|V|": str(nodes)} | {title: _cell(row[name], name) for name, title in COLUMNS.items()}
-            for nodes, row in found.items()
+            for nodes, row in by_size.items()
         ]
     )
 
@@ -153,12 +153,12 @@ def _cell(interval: MeanInterval, name: str) -> str:
     return f"{text} [{scale * interval.low:.{digits}f}, {scale * interval.high:.{digits}f}]"
 
 
-def _claims(found: Rows) -> list[Claim]:
-    rag = {n: row["RAG_PM-ST"].mean for n, row in found.items()}
+def _claims(by_size: Rows) -> list[Claim]:
+    rag = {n: row["RAG_PM-ST"].mean for n, row in by_size.items()}
     far = max(rag, key=lambda n: np.nan_to_num(abs(rag[n] - 1), nan=np.inf))
     return [
-        _range_claim("Replay reduction", "reduction", SIZES_REDUCTION, found, CALIBRATED),
-        _range_claim("Task utility", "utility", SIZES_UTILITY, found, PREDICTED),
+        _range_claim("Replay reduction", "reduction", SIZES_REDUCTION, by_size, CALIBRATED),
+        _range_claim("Task utility", "utility", SIZES_UTILITY, by_size, PREDICTED),
         judge(
             "Sizes",
             "PM-ST replays in full at every size",
@@ -173,18 +173,20 @@ def _claims(found: Rows) -> list[Claim]:
 
 
 def _range_claim(
-    subject: str, name: str, ends: tuple[float, float], found: Rows, kind: str
+    subject: str, name: str, ends: tuple[float, float], by_size: Rows, kind: str
 ) -> Claim:
     """Judge whether the mean of every size, in whole percent, lies in the paper's range."""
-    means = {n: row[name].mean for n, row in found.items()}
+    means = {n: row[name].mean for n, row in by_size.items()}
     out = [n for n, mean in means.items() if not in_range(mean, ends)]
-    touching = [n for n in out if found[n][name].low <= ends[1] and found[n][name].high >= ends[0]]
+    touching = [
+        n for n in out if by_size[n][name].low <= ends[1] and by_size[n][name].high >= ends[0]
+    ]
     return judge(
         "Sizes",
         f"{subject} over sizes",
         _percent(ends),
         f"{_percent((min(means.values()), max(means.values())))}: "
-        + ", ".join(f"{n}: {_cell(row[name], name)}" for n, row in found.items()),
+        + ", ".join(f"{n}: {_cell(row[name], name)}" for n, row in by_size.items()),
         not out,
         kind,
         "the mean of every size is in the range",

@@ -1,4 +1,4 @@
-"""Reduction and utility at every size."""
+"""The figure of the size study: reduction and utility at every size."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from rapo.paper.studies.graph_means import FEW
 from rapo.rsd.statistics import MeanInterval
 
 
-def sizes_figure(found: dict[int, dict[str, MeanInterval]]) -> Any:
-    """Reduction and utility over the number of nodes, with the paper's ranges."""
+def sizes_figure(rows: dict[int, dict[str, MeanInterval]]) -> Any:
+    """Draw reduction and utility over the number of nodes, with the paper's ranges shaded."""
     from rapo.html.figures import COLOURS, new_figure, tidy
 
     figure, axes = new_figure(1, 2, width=10, height=3.9)
-    sizes = np.array(list(found))
+    sizes = np.array(list(rows))
     panels = (
         ("Replay reduction by size", "replay reduction, 1 - RAG", SIZES_REDUCTION),
         ("Utility of RAPO by size", "Replay return over GE's", SIZES_UTILITY),
@@ -34,9 +34,9 @@ def sizes_figure(found: dict[int, dict[str, MeanInterval]]) -> Any:
             fontsize=9,
             color="#5B7A94",
         )
-        _line(ax, sizes, [row[name] for row in found.values()], COLOURS["RAPO"], "RAPO", "o")
+        _line(ax, sizes, [row[name] for row in rows.values()], COLOURS["RAPO"], "RAPO", "o")
         if name == "reduction":
-            still = [row["RAG_PM-ST"] for row in found.values()]
+            still = [row["RAG_PM-ST"] for row in rows.values()]
             gone = [
                 MeanInterval(1 - t.mean, t.std, 1 - t.high, 1 - t.low, t.n, t.undefined)
                 for t in still
@@ -48,7 +48,7 @@ def sizes_figure(found: dict[int, dict[str, MeanInterval]]) -> Any:
         ax.set_xticks(sizes, [str(n) for n in sizes])
         ax.minorticks_off()
         ax.set_xlim(sizes.min() / 1.3, sizes.max() * 1.5)
-        low = min(0.0, *(1 - row["RAG_PM-ST"].mean for row in found.values()))
+        low = min(0.0, *(1 - row["RAG_PM-ST"].mean for row in rows.values()))
         ax.set_ylim(max(low, -0.5) - 0.12 if name == "reduction" else 0.5, 1.05)
         ax.set_xlabel("nodes |V|")
         ax.set_ylabel(label)

@@ -1,4 +1,4 @@
-"""Every method on every size, trained alike."""
+"""The evaluations of the size study: every method at every size, trained for as many steps."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ METHODS = ("GE", "PM-ST", "RAPO", "off@rep")
 
 
 def plan(preset: Preset) -> list[Evaluation]:
-    """Every method on every size and graph, trained alike at all sizes.
+    """Return the evaluations of every method on every size and graph.
 
-    Seed by seed, so that a run that is cut has whole seeds at all sizes. Sizes with as many regions
-    as the main one come a second time, with regions as large as there.
+    They are ordered by seed, so that a run that is cut has whole seeds at all sizes. A size whose
+    graphs have as many regions as the main size comes a second time, with regions as large as
+    those of the main size.
     """
     rows = [(n, False) for n in preset.sizes] + [(n, True) for n in preset.as_many]
     kinds = [evaluations(preset, n, m, as_large=large) for n, large in rows for m in METHODS]
@@ -23,7 +24,9 @@ def plan(preset: Preset) -> list[Evaluation]:
 def evaluations(
     preset: Preset, nodes: int, method: str, *, as_large: bool = False
 ) -> list[Evaluation]:
-    """A method on the graphs of one size; the main size too has the steps of this study.
+    """Return the evaluations of a method on the graphs of one size.
+
+    The main size is trained anew, for the steps of this study.
 
     Args:
         preset: the sizes.
@@ -46,7 +49,7 @@ def evaluations(
 
 
 def as_many_regions(preset: Preset, nodes: int) -> str:
-    """The regions of the setting, so much larger that a graph has as many as one of the main size.
+    """Return regions so large that a graph has as many of them as one of the main size.
 
     Cascades are as large at every size, so the number of regions says how their harm is spread.
     """

@@ -39,9 +39,9 @@ def table(frame: pd.DataFrame, methods: tuple[str, ...]) -> pd.DataFrame:
 def pooled_table(pooled: dict[str, dict[str, Bootstrap]]) -> pd.DataFrame:
     """A row per method: the ratio of means of each metric with its 95% interval over graphs."""
     rows = []
-    for method, found in pooled.items():
+    for method, ratios in pooled.items():
         row: dict[str, Any] = {"method": method}
-        for metric, ratio in found.items():
+        for metric, ratio in ratios.items():
             row |= {
                 metric: ratio.estimate,
                 f"{metric}_low": ratio.low,
@@ -171,9 +171,9 @@ def _ratios(twin: pd.DataFrame) -> str:
 
 def _printed_pooled(pooled: dict[str, dict[str, Bootstrap]]) -> pd.DataFrame:
     rows = []
-    for method, found in pooled.items():
+    for method, ratios in pooled.items():
         cells = {"method": method}
-        for metric, ratio in found.items():
+        for metric, ratio in ratios.items():
             between = "" if np.isnan(ratio.low) else f" [{ratio.low:.2f}, {ratio.high:.2f}]"
             cells[TITLES[metric]] = f"{ratio.estimate:.2f}{between}"
         rows.append(cells)

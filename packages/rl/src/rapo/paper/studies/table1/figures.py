@@ -1,4 +1,4 @@
-"""Every cell of Table 1, ours and the paper's."""
+"""The figure of Table 1: every cell, ours and the paper's."""
 
 from __future__ import annotations
 
@@ -13,17 +13,20 @@ from rapo.rsd.statistics import mean_interval
 
 
 def interval_of(values: Any, several: bool) -> tuple[float, float]:
-    """95% interval over graph means; NaN of one graph."""
+    """Return the 95% interval over graph means; NaN where there is one graph."""
     if not several:
         return float("nan"), float("nan")
-    found = mean_interval(np.asarray(values, float))
-    return found.low, found.high
+    interval = mean_interval(np.asarray(values, float))
+    return interval.low, interval.high
 
 
 def cells_figure(
     units: dict[str, dict[str, Any]], pooled: dict[str, dict[str, Bootstrap]], several: bool
 ) -> Any:
-    """A panel per metric, a line per method: ours filled, theirs hollow; strokes are `pooled`."""
+    """Draw a panel per metric and a line per method.
+
+    Our means are filled, the paper's are hollow, and strokes are the ratios of means in `pooled`.
+    """
     from rapo.html.figures import COLOURS, new_figure, tidy
 
     figure, axes = new_figure(1, len(METRICS), width=11.5, height=3.6, sharey=True)

@@ -1,4 +1,4 @@
-"""What Table 1 is made of: every method, the twin of off@rep, every constant action."""
+"""The evaluations of Table 1: every method, the twin of off@rep, every constant action."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from rapo.paper.presets import Preset
 
 
 def plan(preset: Preset) -> list[Evaluation]:
-    """What the table is made of, and the constant actions that GE must not fall behind."""
+    """Return the evaluations of the table, and of the constant actions that GE is compared with."""
     return methods_and_twins(preset) + constants(preset)
 
 
 def methods_and_twins(preset: Preset) -> list[Evaluation]:
-    """Every method on every graph, and RAPO's policy under `P0`, the twin of off@rep.
+    """Return every method on every graph, and RAPO's policy under `P0`, the twin of off@rep.
 
-    Graph by graph, so that a run that is cut has whole graphs.
+    They are ordered by graph, so that a run that is cut has whole graphs.
     """
     methods = [preset.evaluation(m, s) for s in preset.graph_seeds for m in preset.methods]
     return methods + twins(preset)
 
 
 def twins(preset: Preset, seeds: Sequence[int] | None = None) -> list[Evaluation]:
-    """RAPO's policy under `P0` with the same draws, by default on the main graphs."""
+    """Return RAPO's policy under `P0` with the same draws, by default on the main graphs."""
     return [
         preset.evaluation("RAPO", seed, options=(("deformation", "off"),), label="P0-twin")
         for seed in (preset.graph_seeds if seeds is None else seeds)
@@ -32,7 +32,7 @@ def twins(preset: Preset, seeds: Sequence[int] | None = None) -> list[Evaluation
 
 
 def constants(preset: Preset) -> list[Evaluation]:
-    """Every action as a policy, on GE's graphs and episodes under GE's kernel, with its draws."""
+    """Return every constant action on GE's graphs and episodes, with GE's kernel and draws."""
     return [
         Evaluation(
             Policy(preset.config("GE", seed), name), "GE", episodes=preset.episodes, label=name

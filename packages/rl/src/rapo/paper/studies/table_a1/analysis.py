@@ -1,4 +1,4 @@
-"""The table, and what the paper says of it, judged."""
+"""Table A.1, and the paper's claims about SS and the Shield."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from rapo.rsd.statistics import by_unit
 
 
 def analyse(results: Results) -> Section:
-    """The table, the Shield's compute, and the rest of R1 and R5."""
+    """Make the table with the Shield's compute, and judge the rest of R1 and R5."""
     preset = results.preset
     wanted = {m: [preset.evaluation(m, s) for s in preset.graph_seeds] for m in METHODS}
     frame = results.episodes([one for each in wanted.values() for one in each])
@@ -67,7 +67,7 @@ def analyse(results: Results) -> Section:
 
 
 def _of_means(frame: pd.DataFrame, name: str) -> str:
-    """Replay over Exposure of the Shield's means."""
+    """Return the Shield's mean in Replay over that in Exposure, as text."""
     part = frame[frame["method"] == "Shield"]
     return f"{part[f'{name}_replay'].mean() / part[f'{name}_exposure'].mean():.2f}"
 

@@ -1,4 +1,4 @@
-"""What Table A1 is made of."""
+"""The evaluations of Table A.1."""
 
 from __future__ import annotations
 
@@ -9,6 +9,6 @@ METHODS = ("SS", "Shield")
 
 
 def plan(preset: Preset) -> list[Evaluation]:
-    """SS and Shield on every graph, and GE, whose return is the unit."""
+    """Return SS and Shield on every graph, and GE, whose return is the unit."""
     methods = ("GE", *METHODS)
     return [preset.evaluation(m, s) for m in methods for s in preset.graph_seeds]
