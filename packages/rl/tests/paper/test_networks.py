@@ -1,38 +1,52 @@
-"""The networks study: what it loads, runs, leaves and says."""
+"""The networks study: what it loads, measures and writes."""
 
-import json
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
 import pandas as pd
 import pytest
 from repository import DATA
+from typer.testing import CliRunner
 
+from rapo.agents.config import PPOConfig
+from rapo.cli.main import app
+from rapo.envs.vector import GraphDiffusionVectorEnv
 from rapo.graphs.fit import fit
+from rapo.paper.presets import PRESETS, QUICK, SMOKE
+from rapo.paper.reproduce import run_studies
 from rapo.paper.studies.networks import analysis
 from rapo.paper.studies.networks.catalogue import NETWORKS, Network
-from rapo.paper.studies.networks.command import run_networks
 from rapo.paper.studies.networks.figure import plot_networks
-from rapo.paper.studies.networks.plan import SIZES, Measure
+from rapo.paper.studies.networks.plan import NetworkJob, plan
+from rapo.policies import ConstantPolicy
+from rapo.rsd.runner import evaluate
+
+TINY = replace(
+    SMOKE,
+    networks=("karate", "email_eu_core"),
+    network_steps=1_024,
+    ppo=PPOConfig(envs=4, rollout=512, hidden=16),
+)
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory):
-    """A run of the smallest preset, on karate alone, without any data."""
+def folder(tmp_path_factory):
+    """The study on karate alone, without any data."""
     out = tmp_path_factory.mktemp("networks")
-    size = replace(SIZES["smoke"], networks=("karate", "email_eu_core"))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(SIZES, "smoke", size)
-        verdicts = run_networks("smoke", out, data=out / "nowhere", jobs=1)
-    return out, verdicts, size
+        patch.setitem(PRESETS, "smoke", TINY)
+        run_studies("networks", "smoke", out, data=out / "nowhere", jobs=1)
+    return out
 
 
 def test_the_networks_of_the_study_are_all_there():
     names = {network.name for network in NETWORKS}
-    assert {"email_eu_core", "congress_twitter", "wiki_vote", "bitcoin_otc", "karate", "davis",
-            "les_miserables"} <= names  # fmt: skip
-    assert {n.nodes for n in NETWORKS if n.generated} == {50, 100, 250, 500, 1000, 5000}
+    real = {"email_eu_core", "congress_twitter", "wiki_vote", "bitcoin_otc"}
+    assert real | {"karate", "davis", "les_miserables"} <= names
+    assert {n.nodes for n in NETWORKS if n.nodes} == {50, 100, 250, 500, 1000, 5000}
     assert len({network.key for network in NETWORKS}) == len(NETWORKS)
+    assert len({network.title for network in NETWORKS if not network.nodes}) == 10
 
 
 @pytest.mark.parametrize("key", ["karate", "karate-club-Officer", "davis", "generated-50"])
@@ -46,9 +60,8 @@ def test_a_network_without_a_file_loads(key):
         assert inside == {value}
 
 
-def test_every_policy_and_kernel_has_a_row(made):
-    out, _, _ = made
-    table = pd.read_csv(out / "results.csv")
+def test_every_policy_and_kernel_has_a_row(folder):
+    table = pd.read_csv(folder / "networks_results.csv")
     rows = set(zip(table["policy"], table["kernel"], strict=True))
     kernels = {"off", "full", "off@rep"}
     assert rows == {(p, k) for p in ("aggressive", "RAPO") for k in kernels} | {
@@ -62,88 +75,95 @@ def test_every_policy_and_kernel_has_a_row(made):
     assert deformed["SM_vs_P0_low"] <= deformed["SM_vs_P0"] <= deformed["SM_vs_P0_high"]
 
 
-def test_the_fit_and_the_absent_networks_are_told(made):
-    out, _, _ = made
+def test_the_report_holds_the_fit_and_names_absent_networks(folder):
     network = next(n for n in NETWORKS if n.key == "karate")
-    found = fit(network.load(out))
-    told = pd.read_csv(out / "networks.csv").iloc[0]
-    assert (told["regions"], told["spec"]) == (found.count, found.spec)
-    assert told["tau"] == pytest.approx(found.params.tau, rel=1e-5)
-    manifest = json.loads((out / "manifest.json").read_text())
-    assert manifest["left_out"] == ["email_eu_core"]
-    assert (out / "networks.png").stat().st_size > 10_000
-    assert "calibrated" in (out / "summary.md").read_text()
+    fitted = fit(network.load(folder))
+    row = pd.read_csv(folder / "networks.csv").iloc[0]
+    assert (row["regions"], row["spec"]) == (fitted.count, fitted.spec)
+    assert row["tau"] == pytest.approx(fitted.params.tau, rel=1e-5)
+    assert (folder / "figures" / "networks.png").stat().st_size > 10_000
+    assert "email eu core" in (folder / "summary.md").read_text()
 
 
-def test_a_second_run_goes_on_with_what_is_there(made, monkeypatch):
-    out, verdicts, size = made
-    monkeypatch.setitem(SIZES, "smoke", size)
-    monkeypatch.setattr(Measure, "run", None)  # nothing is left to run
-    pd.testing.assert_frame_equal(
-        run_networks("smoke", str(out), data=str(out / "nowhere")), verdicts
-    )
+def test_a_second_run_computes_nothing(folder, monkeypatch):
+    monkeypatch.setitem(PRESETS, "smoke", TINY)
+    monkeypatch.setattr(NetworkJob, "run", None)
+    before = (folder / "networks_results.csv").read_bytes()
+    (section,) = run_studies("networks", "smoke", str(folder), data=str(folder / "elsewhere"))
+    assert section.tables[0][1]["network"].tolist() == ["karate (34)"]
+    assert (folder / "networks_results.csv").read_bytes() == before
+
+
+def test_tables_of_another_preset_are_not_overwritten(folder, monkeypatch):
+    monkeypatch.setitem(PRESETS, "quick", replace(QUICK, networks=("karate",), network_steps=512))
+    before = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    with pytest.raises(ValueError, match="results of another config"):
+        run_studies("networks", "quick", folder, data=folder / "nowhere", jobs=1)
+    assert {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()} == before
 
 
 def test_another_folder_of_data_is_another_job(tmp_path):
-    network = Network("some", "ball", "some", "labels.csv.gz")
-    jobs = []
-    for name, text in (("a", "0,1"), ("b", "0,1"), ("c", "0,2")):
-        folder = tmp_path / name / "some"
-        folder.mkdir(parents=True)
-        (folder / "edges.csv.gz").write_bytes(text.encode())
-        (folder / "labels.csv.gz").write_bytes(b"")
-        jobs.append(Measure(network, SIZES["smoke"], tmp_path / name))
-    a, b, c = (job.key for job in jobs)
-    assert a == b != c  # what the files hold counts, not where they lie
-    (tmp_path / "b" / "some" / "labels.csv.gz").write_bytes(b"other")
-    assert jobs[1].key != a
+    """Two folders may hold different networks under the same name."""
+    network = Network("made", "ball", "made")
+    for name, text in (("one", "0,1\n"), ("two", "0,1\n1,2\n")):
+        path = tmp_path / name / "made" / "edges.csv.gz"
+        path.parent.mkdir(parents=True)
+        path.write_text(text)
+    shutil.copytree(tmp_path / "one", tmp_path / "copy")
+    one, two, copy = (
+        NetworkJob(network, tmp_path / name, 512, 4, PPOConfig()).key
+        for name in ("one", "two", "copy")
+    )
+    assert one == copy != two
 
 
-def test_another_presets_tables_are_not_overwritten(made, monkeypatch):
-    out, _, size = made
-    monkeypatch.setitem(SIZES, "smoke", size)
-    monkeypatch.setitem(SIZES, "larger", replace(size, episodes=5))
-    before = {path: path.read_bytes() for path in out.glob("*.*")}
-    with pytest.raises(ValueError, match=r"another config.* differ in episodes, preset"):
-        run_networks("larger", out, data=out / "nowhere", jobs=1)
-    assert {path: path.read_bytes() for path in out.glob("*.*")} == before
+def test_a_damaged_table_is_named(folder, tmp_path):
+    (job,) = plan(replace(TINY, data=str(tmp_path)))
+    path = job.table(tmp_path, "results")
+    path.parent.mkdir(parents=True)
+    path.write_text("{}")
+    with pytest.raises(ValueError, match=r"results.parquet is damaged"):
+        job.read(tmp_path, "results")
 
 
-def test_what_misses_its_bar_is_said_and_selectivity_asked_of_large_ones_only():
+def test_a_missed_limit_is_named_and_selectivity_asked_of_large_networks_only():
     values = {"OddsRatio": 0.4, "SM_R": 0.7, "SM_vs_P0": 0.2, "ReturnKept": 0.7, "Selectivity": 0.1}
     rows = [
-        {"network": "a", "sensitive": "ball", "nodes": nodes, "policy": "aggressive",
-         "kernel": "full", **values}
+        {"title": "a", "nodes": nodes, "policy": "aggressive", "kernel": "full", **values}
         for nodes in (499, 500)
-    ]  # fmt: skip
-    small, large = analysis.verdicts(pd.DataFrame(rows)).to_dict("records")
-    missed = {name.split()[0] for name, told in large.items() if "MISSED" in str(told)}
+    ]
+    small, large = analysis.limits(pd.DataFrame(rows)).to_dict("records")
+    missed = {name.split()[0] for name, cell in large.items() if "MISSED" in str(cell)}
     assert missed == {"SM_R", "ReturnKept", "Selectivity"}
-    assert {n.split()[0] for n, t in small.items() if "MISSED" in str(t)} == missed - {
+    assert {n.split()[0] for n, c in small.items() if "MISSED" in str(c)} == missed - {
         "Selectivity"
     }
 
 
-def test_an_unknown_preset_is_named(tmp_path):
-    with pytest.raises(ValueError, match="huge"):
-        run_networks("huge", tmp_path / "out", data=tmp_path)
-    assert not (tmp_path / "out").exists()
-
-
-def test_the_figure_has_a_row_per_network_and_a_panel_per_bar(made):
-    out, _, _ = made
-    _, axes = plot_networks(pd.read_csv(out / "results.csv"))
+def test_the_figure_has_a_row_per_network_and_a_panel_per_limit(folder):
+    table = pd.read_csv(folder / "networks_results.csv").assign(title="karate (34)")
+    _, axes = plot_networks(table)
     assert len(axes) == 4
     assert [tick.get_text() for tick in axes[0].get_yticklabels()] == ["karate (34)"]
 
 
+@pytest.mark.parametrize(
+    ("options", "named"),
+    [
+        (["networks", "--preset", "huge"], "huge"),
+        (["networks", "--reading", "compact"], "does not take --reading"),
+        (["consistency", "--reading", "compact"], "does not take --reading"),
+    ],
+)
+def test_bad_options_are_refused_before_anything_is_written(tmp_path, options, named):
+    done = CliRunner().invoke(app, ["reproduce", *options, "--out", str(tmp_path / "out")])
+    assert done.exit_code != 0 and named in str(done.exception)
+    assert not (tmp_path / "out").exists()
+
+
 @pytest.mark.skipif(not DATA.is_dir(), reason="the folder of real networks is not there")
 @pytest.mark.parametrize("key", ["email_eu_core-department-14", "congress_twitter-party-R"])
-def test_real_networks_with_a_label_meet_the_bars(key):
-    from rapo.envs.vector import GraphDiffusionVectorEnv
-    from rapo.policies import ConstantPolicy
-    from rapo.rsd.runner import evaluate
-
+def test_real_networks_with_a_label_keep_the_limits(key):
     graph = next(n for n in NETWORKS if n.key == key).load(DATA)
     env = GraphDiffusionVectorEnv(1, graph=graph)
     result = evaluate(env, ConstantPolicy(0), 20, seed=1000, against_P0=True, selectivity=True)

@@ -238,7 +238,7 @@ def test_results_of_other_defaults_are_drawn_but_not_added_to(made, tmp_path, mo
 
 def test_all_is_the_paper_and_seeds_are_asked_for_by_name(monkeypatch):
     monkeypatch.setattr(reproduce, "STUDIES", ALL)
-    assert set(ALL) - set(reproduce.selected_studies("all")) == {"seeds"}
+    assert set(ALL) - set(reproduce.selected_studies("all")) == set(reproduce.APART)
     assert reproduce.selected_studies("seeds") == ["seeds"]
     assert {"learning", "literal"} <= set(reproduce.selected_studies("all"))
     assert "seeds" in reproduce.selected_studies("figures")  # where it is there
@@ -280,12 +280,12 @@ def test_results_of_version_0_2_are_refused_with_the_command(tmp_path, monkeypat
     assert snapshot(tmp_path) == before
 
 
-@pytest.mark.parametrize("what", ["table1", "all", "figures", "motivation"])
+@pytest.mark.parametrize("what", ["table1", "all", "figures"])
 def test_data_that_no_study_would_read_are_refused(tmp_path, monkeypatch, capsys, what):
     out = tmp_path / "new"
     words = ("--preset", "tiny", "--data", tmp_path, "--out", out)
     code, _, err = rapo(monkeypatch, capsys, "reproduce", what, *words)
-    assert code == 2 and "--data is for networks and consistency" in err
+    assert code == 2 and "--data is for the study networks" in err
     assert not out.exists()
 
 

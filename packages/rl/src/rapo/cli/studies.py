@@ -9,7 +9,6 @@ import typer
 
 from rapo.cli.options import Reading, Tasks, stoppable
 from rapo.cli.parse import parse_count
-from rapo_core.checks import UserError
 
 
 def calibrate(
@@ -41,8 +40,8 @@ def reproduce(
         str,
         typer.Argument(
             help="table1, learning, literal, table-a1, sizes, tradeoff, ablations, mechanism, "
-            "motivation (several with commas), all of these; seeds; figures to draw again from "
-            "the results in the folder; or networks or consistency, which stand alone."
+            "motivation (several with commas), all of these; seeds, networks or consistency, which "
+            "all leaves out; or figures to draw again from the results in the folder."
         ),
     ] = "all",
     preset: Annotated[
@@ -54,7 +53,7 @@ def reproduce(
     ] = "quick",
     out: Annotated[
         Path | None,
-        typer.Option(help="Folder; default results/PRESET, or as the study that stands alone."),
+        typer.Option(help="Folder of the results; default results/PRESET."),
     ] = None,
     engine: Annotated[str, typer.Option(help="local processes or a ray cluster.")] = "local",
     jobs: Tasks = None,
@@ -62,8 +61,7 @@ def reproduce(
     data: Annotated[
         Path | None,
         typer.Option(
-            help="networks: folder of the real ones (../shared/data); consistency: of screening "
-            "logs (results/calibration). Left out if not there."
+            help="networks: folder of the real ones (../shared/data); left out if not there."
         ),
     ] = None,
 ) -> None:
@@ -73,35 +71,22 @@ def reproduce(
     rapo reproduce all --preset smoke
     rapo reproduce table1,mechanism --preset quick
     """  # noqa: D301  # click keeps the lines after a backspace as they are
-    apart = ("networks", "consistency")
-    if reading is not None and what in (*apart, "figures"):
-        raise UserError(f"{what} does not take --reading, got {reading}")
-    if data is not None and what not in apart:
-        raise UserError(f"--data is for {' and '.join(apart)}, got {data} for {what}")
-    folder = f"{preset}-{reading}" if reading else preset
-    if what in apart:
-        folder = what if preset == "paper" else f"{what}-{preset}"
-    place = out or Path("results") / folder
-    with stoppable(f"the same command goes on with what is in {place}"):
-        if what == "networks":
-            from rapo.paper.studies.networks.command import networks_from_words
+    from rich.console import Console
 
-            real = data or Path("../shared/data")
-            networks_from_words(preset, place, data=real, engine=engine, jobs=jobs)
-            return
-        if what == "consistency":
-            from rapo.paper.studies.consistency.command import consistency_from_words
+    from rapo.html.terminal import print_sections
+    from rapo.paper.reproduce import run_studies
 
-            logs = data or Path("results/calibration")
-            consistency_from_words(preset, place, data=logs, engine=engine, jobs=jobs)
-            return
-        from rich.console import Console
-
-        from rapo.html.terminal import print_sections
-        from rapo.paper.reproduce import run_studies
-
+    folder = out or Path("results") / (f"{preset}-{reading}" if reading else preset)
+    with stoppable(f"the same command goes on with what is in {folder}"):
         console = Console()
         sections = run_studies(
-            what, preset, place, engine=engine, jobs=jobs, reading=reading, console=console
+            what,
+            preset,
+            folder,
+            engine=engine,
+            jobs=jobs,
+            reading=reading,
+            data=data,
+            console=console,
         )
-        print_sections(console, sections, place)
+        print_sections(console, sections, folder)

@@ -59,6 +59,16 @@ class Preset:
     """Graphs on which the optimiser starts from several seeds."""
     starts: int = 3
     """Seeds of the optimiser there."""
+    reading_seeds: tuple[int, ...] = tuple(range(5))
+    """Graphs on which the readings of the paper stand side by side."""
+    reading_steps: int = 800_000
+    networks: tuple[str, ...] = ()
+    """Keys of the networks that nothing was tuned for; without any, all of the catalogue."""
+    network_steps: int = 400_000
+    network_episodes: int = 40
+    data: str = "../shared/data"
+    """Folder of the real networks. The jobs depend on the contents of its files, not on its name,
+    so that the name is no part of what a folder of results holds."""
     seed_per_graph: bool = True
     """Whether the seed of the optimiser is that of the graph, or 0 on all of them."""
     ppo: PPOConfig = field(default_factory=PPOConfig)
@@ -94,11 +104,13 @@ class Preset:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, with everything that results depend on."""
-        return {
+        values = {
             **asdict(self),
             "setting": self.setting.to_dict(),
             "params": self.params.to_dict(),
         }
+        del values["data"]
+        return values
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Preset:
@@ -150,6 +162,10 @@ QUICK = replace(
     literal_steps=60_000,
     spread_seeds=(0, 1),
     starts=2,
+    reading_seeds=(0, 1),
+    reading_steps=60_000,
+    network_steps=60_000,
+    network_episodes=20,
 )
 SMOKE = replace(
     QUICK,
@@ -177,6 +193,11 @@ SMOKE = replace(
     retrain_steps=8_192,
     literal_steps=8_192,
     spread_seeds=(0,),
+    reading_seeds=(0,),
+    reading_steps=8_192,
+    networks=("karate", "generated-50"),
+    network_steps=8_192,
+    network_episodes=4,
 )
 PRESETS = {preset.name: preset for preset in (SMOKE, QUICK, PAPER)}
 

@@ -34,10 +34,14 @@ STUDIES = {
     "mechanism": "mechanism",
     "motivation": "motivation",
     "seeds": "seeds",
+    "networks": "networks",
+    "consistency": "consistency",
 }
 """Studies by their name in the command, with their folders in `studies`; the report's order."""
-APART = ("seeds",)
-"""Studies that `all` leaves out: they ask about the method of work, not about the paper."""
+APART = ("seeds", "networks", "consistency")
+"""Studies that `all` leaves out: they ask about more than the tables and claims of the paper."""
+OWN_SETTING = ("networks", "consistency")
+"""Studies that choose the setting themselves, whatever the reading."""
 
 
 class Study(NamedTuple):
@@ -86,6 +90,7 @@ def run_studies(
     engine: str = "local",
     jobs: int | None = None,
     reading: str | None = None,
+    data: Path | str | None = None,
     console: Console | None = None,
 ) -> list[Section]:
     """Run the studies, write tables, figures and the report to `out`; return their sections.
@@ -99,13 +104,21 @@ def run_studies(
         engine: `local` or `ray`.
         jobs: jobs at a time, default one per core.
         reading: of the paper, see `Setting.named`; default the package's own.
+        data: folder of the real networks, for the study `networks`; those that are not there are
+            left out, and named.
         console: where progress is shown; default nowhere.
     """
     need_pyarrow()
     out = Path(out)
     names = selected_studies(what)
     preset = preset_named(preset_name)
+    if data is not None:
+        if "networks" not in names:
+            raise UserError(f"--data is for the study networks, got {data} for {what}")
+        preset = replace(preset, data=str(data))
     if reading is not None:
+        if what == "figures" or set(names) & set(OWN_SETTING):
+            raise UserError(f"{what} does not take --reading, got {reading}")
         preset = replace(preset, setting=Setting.named(reading))
     slots = checked_slots(engine, jobs)
     if what == "figures" and not (out / "manifest.json").exists():
@@ -153,7 +166,7 @@ def finished_studies(preset: Preset, out: Path, console: Console | None) -> list
     # a study without jobs can be drawn anywhere, which says nothing about the folder
     if not any(planned_jobs([name], preset) and not jobs for name, jobs in missing.items()):
         raise UserError(_nothing_finished(preset, out))
-    now = preset == preset_named(preset.name)
+    now = preset == replace(preset_named(preset.name), data=preset.data)
     for name, jobs in missing.items():
         if jobs and console is not None:
             remedy = f"{_command(name, preset, out)} makes what is missing"
@@ -182,7 +195,7 @@ def preset_of(out: Path, preset: Preset) -> Preset:
     if before.get("name") != preset.name:
         claim(out, preset)  # refuses the folder
     try:
-        return Preset.from_dict(before)
+        return replace(Preset.from_dict(before), data=preset.data)
     except (KeyError, TypeError, ValueError) as error:
         path = out / "manifest.json"
         raise UserError(f"{path} is damaged ({error}); choose another --out") from error

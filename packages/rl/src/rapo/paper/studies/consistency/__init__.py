@@ -1,1 +1,1 @@
-"""Which of the paper's numbers can hold together: `rapo reproduce consistency`."""
+"""Which of the paper's numbers hold together: three readings of the paper, side by side."""

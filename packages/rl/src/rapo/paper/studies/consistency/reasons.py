@@ -1,7 +1,8 @@
 """Why some of the paper's numbers do not hold together: statements with premises and numbers.
 
-Each says what it rests on. *proven*: follows from the definitions under its premise. *mean field*:
-of one large, well-mixed set, a guide for graphs and no proof about them.
+Each statement says what it rests on. A *proven* one follows from the definitions under its premise.
+A *mean field* one holds for one large, well-mixed set: it is a guide for graphs and proves nothing
+about them.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ PROVEN, MEAN_FIELD = "proven", "mean field"
 HARMED = 450
 """Steps of Exposure in which harm arrives: 500 less the delay of 50."""
 SEEDS = 10
-"""Over which the paper's stds are taken to be, for a standard error."""
+"""Number of seeds that the paper's stds are taken to be over, for a standard error."""
 OTHER = 0.14
 """Odds ratio of the bistable reading."""
 
@@ -46,12 +47,12 @@ class Reason:
     rules_out: str
 
     def numbers_text(self) -> str:
-        """Its numbers in words."""
+        """Format the numbers in one line."""
         return "; ".join(f"{name} {value:.3g}" for name, value in self.numbers.items())
 
 
 def opens_at(params: FieldParams) -> float:
-    """The odds ratio below which `consistent_spread` is not empty."""
+    """Find the odds ratio below which `consistent_spread` is not empty."""
 
     def gap(theta: float) -> float:
         low, high = consistent_spread(theta, params)
@@ -61,7 +62,7 @@ def opens_at(params: FieldParams) -> float:
 
 
 def spread_curve(params: FieldParams, points: int = 31) -> pd.DataFrame:
-    """Columns theta, low and high of `consistent_spread`, theta from .1 to .6."""
+    """Tabulate `consistent_spread`: columns theta, low and high, theta from .1 to .6."""
     thetas = np.linspace(0.1, 0.6, points)
     ends = [consistent_spread(float(theta), params) for theta in thetas]
     return pd.DataFrame(
@@ -70,7 +71,12 @@ def spread_curve(params: FieldParams, points: int = 31) -> pd.DataFrame:
 
 
 def reasons(params: FieldParams | None = None, theta: float = ODDS_RATIO) -> list[Reason]:
-    """All statements, with the paper's constants unless told."""
+    """List all statements.
+
+    Args:
+        params: constants of the fields, default the paper's.
+        theta: odds ratio in Replay, default the paper's.
+    """
     params = params or FieldParams()
     low, high = consistent_spread(theta, params)
     at_other = consistent_spread(OTHER, params)
@@ -85,24 +91,30 @@ def reasons(params: FieldParams | None = None, theta: float = ODDS_RATIO) -> lis
     return [
         *_of_scars(params, theta),
         Reason(
-            "Activity resists only where Replay ignites", MEAN_FIELD,
+            "Activity resists only where Replay ignites",
+            MEAN_FIELD,
             "With R nodes reached by an active one, established activity resists the conductance "
             f"of late Exposure for R above the first number; odds of {theta:g} keep Replay from "
             "igniting for R below the second. No R does both. The range opens at a smaller odds "
             "ratio, where the scar lies further below the conductance that ignites.",
             "One large well-mixed set, equal regions, a steady trace. Two stable states, quiet and "
             "active, exist for R > 2 alone.",
-            {"Exposure resists above R =": low, "Replay stays quiet below R =": high,
-             "two states at that R from psi =": two[0] if two else float("nan"),
-             "to psi =": two[1] if two else float("nan"),
-             "range opens at an odds ratio of": opens_at(params),
-             f"at {OTHER:g} from R =": at_other[0], "to R =": at_other[1],
-             "off@rep mass at R = 3": off_at_replay_at_least(3.0, theta, params, steps=HARMED),
-             "at R = 4": off_at_replay_at_least(4.0, theta, params, steps=HARMED)},
+            {
+                "Exposure resists above R =": low,
+                "Replay stays quiet below R =": high,
+                "two states at that R from psi =": two[0] if two else float("nan"),
+                "to psi =": two[1] if two else float("nan"),
+                "range opens at an odds ratio of": opens_at(params),
+                f"at {OTHER:g} from R =": at_other[0],
+                "to R =": at_other[1],
+                "off@rep mass at R = 3": off_at_replay_at_least(3.0, theta, params, steps=HARMED),
+                "at R = 4": off_at_replay_at_least(4.0, theta, params, steps=HARMED),
+            },
             f"OddsRatio {theta:g}, a suppressed Replay and off@rep near 1 in one such set.",
         ),
         Reason(
-            "The gated set lies inside the nominal one", PROVEN,
+            "The gated set lies inside the nominal one",
+            PROVEN,
             "Under the same draws and actions every node active in RAPO's Exposure is active in "
             "that of P0, at every step: the gate lowers probabilities, and fewer active nodes "
             "activate fewer. off@rep's Replay is P0's own. So its expected peak, mass and "
@@ -118,7 +130,8 @@ def reasons(params: FieldParams | None = None, theta: float = ODDS_RATIO) -> lis
             "not far from it.",
         ),
         Reason(
-            "Without the gate everything is served", PROVEN,
+            "Without the gate everything is served",
+            PROVEN,
             "Under the same draws and actions off@rep serves each injection that RAPO serves, and "
             "all that the gate held back: its return is at least RAPO's, and equal only if what "
             "was held back earned nothing.",
@@ -127,15 +140,16 @@ def reasons(params: FieldParams | None = None, theta: float = ODDS_RATIO) -> lis
             "One return for both while the gate costs return. They can be equal if the policy "
             "itself asks for less and the gate costs nothing.",
         ),
-    ]  # fmt: skip
+    ]
 
 
 def _of_scars(params: FieldParams, theta: float) -> list[Reason]:
-    """What a scar that contracts odds to theta asks of Exposure."""
+    """List what a scar that contracts odds to theta asks of Exposure."""
     trace = needed_trace(theta, params, HARMED)
     return [
         Reason(
-            "A scar is made of trace", PROVEN,
+            "A scar is made of trace",
+            PROVEN,
             f"To contract odds to {theta:g} by itself, a region's scar takes a sum of "
             "max(0, G - tau) over Exposure of ln(1 / theta) / (w_H eta). Over the steps in which "
             "the trace exceeds tau its mean is tau plus that work over their number, so at least "
@@ -143,19 +157,25 @@ def _of_scars(params: FieldParams, theta: float) -> list[Reason]:
             "exp(-w_G tau).",
             f"Scars do not decay; harm arrives in {HARMED} of 500 steps; the odds ratio in Replay "
             "is the scar's (in a suppressed Replay the trace adds little).",
-            {"work": scar_work(theta, params), "mean trace": trace,
-             "gate by the trace alone, at most": exp(-params.w_G * params.tau)},
+            {
+                "work": scar_work(theta, params),
+                "mean trace": trace,
+                "gate by the trace alone, at most": exp(-params.w_G * params.tau),
+            },
             "An Exposure in which regions scar and stay free.",
         ),
         Reason(
-            "Late Exposure is gated like Replay", PROVEN,
+            "Late Exposure is gated like Replay",
+            PROVEN,
             "With a steady trace the conductance averaged over the second half of Exposure lies "
             f"below the {theta:g} of Replay, as scar and trace act together.",
             "As before, and the trace is steady. A burst of harm early on gates longer; only harm "
             "that comes late leaves Exposure free.",
-            {"late conductance": exposure_conductance(theta, params, steps=HARMED),
-             "Replay": theta},
+            {
+                "late conductance": exposure_conductance(theta, params, steps=HARMED),
+                "Replay": theta,
+            },
             "off@rep near 1 by way of an Exposure that is hardly deformed; it takes activity that "
             "resists the gate.",
         ),
-    ]  # fmt: skip
+    ]

@@ -1,1 +1,1 @@
-"""RAPO on networks that nothing was tuned for: `rapo reproduce networks`."""
+"""RAPO on networks that nothing was tuned for."""

@@ -22,53 +22,57 @@ class Network:
 
     name: str
     sensitive: str
-    """Where V_sens comes from: `ball`, or the label that names it."""
+    """What V_sens is made of: `ball`, or the label that names it."""
     folder: str | None = None
-    """Below the folder of data; None for one that needs no file."""
+    """Folder of the network below the folder of data; None for one that needs no file."""
     labels: str | None = None
     """File of the labels in that folder."""
     classic: str | None = None
-    """Function of networkx that makes it, for the classics."""
+    """Function of networkx that makes a classic network."""
     nodes: int = 0
-    """Size of a generated one."""
+    """Number of nodes of a generated network, else 0."""
 
     @property
     def key(self) -> str:
-        """Name and V_sens, as files are called."""
+        """Name and V_sens in the form that names of files have."""
         if self.sensitive == "ball":
             return self.name
         return f"{self.name}-{self.sensitive.replace('=', '-').replace(' ', '-')}"
 
     @property
-    def generated(self) -> bool:
-        """Whether it is the paper's generator, which is fitted on request."""
-        return self.nodes > 0
+    def title(self) -> str:
+        """Name, and V_sens unless that is a ball, as tables and figures show them."""
+        where = "" if self.sensitive == "ball" else f", {self.sensitive}"
+        return self.name.split("-")[0].replace("_", " ") + where
 
-    def missing(self, data: Path) -> bool:
-        """Whether its file is not there."""
-        return self.folder is not None and not (data / self.folder / "edges.csv.gz").exists()
-
-    def contents(self, data: Path) -> list[str]:
-        """What the files of the network hold, as digests: another folder is another network."""
+    def files(self, data: Path) -> list[Path]:
+        """Files that the network is loaded from, in a folder of data."""
         if self.folder is None:
             return []
         names = ("edges.csv.gz", self.labels)
-        paths = [data / self.folder / name for name in names if name is not None]
-        return [hashlib.sha256(path.read_bytes()).hexdigest() for path in paths]
+        return [data / self.folder / name for name in names if name is not None]
+
+    def missing(self, data: Path) -> bool:
+        """Whether a file of the network is not in the folder of data."""
+        return not all(path.exists() for path in self.files(data))
+
+    def contents(self, data: Path) -> list[str]:
+        """Digests of the network's files: other files under the same name are another network."""
+        return [hashlib.sha256(path.read_bytes()).hexdigest() for path in self.files(data)]
 
     def load(self, data: Path) -> Graph:
-        """The graph, with V_sens a ball or a label and all else at its default."""
-        if self.generated:
+        """Load or make the graph, with V_sens a ball or a label and all else at its default."""
+        if self.nodes:
             return generate(self.nodes, 0)
-        chosen: dict[str, Any] = dict(CLEAN)
+        options: dict[str, Any] = dict(CLEAN)
         if self.sensitive != "ball":
-            chosen |= {"sensitive": self.sensitive, "sensitive_part": "largest"}
+            options |= {"sensitive": self.sensitive, "sensitive_part": "largest"}
         if self.classic is not None:
-            return from_networkx(getattr(networkx, self.classic)(), **chosen)
-        assert self.folder is not None
-        if self.labels is not None:
-            chosen["labels"] = data / self.folder / self.labels
-        return load_edges(data / self.folder / "edges.csv.gz", **chosen)
+            return from_networkx(getattr(networkx, self.classic)(), **options)
+        edges, *labels = self.files(data)
+        if labels:
+            options["labels"] = labels[0]
+        return load_edges(edges, **options)
 
 
 EMAIL, CONGRESS = "email_eu_core", "congress_twitter"

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 
 from rapo.html.figures import COLOURS, new_figure, tidy
+from rapo.paper.studies.networks.plan import UNFITTED
 
 PANELS = (
     ("OddsRatio", "OddsRatio (calibrated)", 0.5),
@@ -16,53 +17,36 @@ PANELS = (
     ("ReturnKept", "return kept", 0.75),
 )
 ROWS = (
-    ("aggressive", "full, not fitted", "paper's constants", "#9AA0A6", "o"),
+    ("aggressive", UNFITTED, "paper's constants", "#9AA0A6", "o"),
     ("aggressive", "full", "fitted, constant action", COLOURS["RAPO"], "D"),
     ("RAPO", "full", "fitted, trained policy", COLOURS["off@rep"], "s"),
 )
 
 
 def plot_networks(table: pd.DataFrame) -> tuple[Any, Any]:
-    """A row per network, a panel per metric; the bar of each metric is a dashed line."""
-    names = list(
-        dict.fromkeys(zip(table["network"], table["sensitive"], table["nodes"], strict=True))
+    """Draw a row per network and a panel per metric; a dashed line is the limit of each metric."""
+    titles = list(dict.fromkeys(table["title"]))
+    figure, axes = new_figure(
+        1, len(PANELS), width=11.5, height=1.6 + 0.32 * len(titles), sharey=True
     )
-    height = 1.6 + 0.32 * len(names)
-    figure, axes = new_figure(1, len(PANELS), width=11.5, height=height, sharey=True)
-    places = np.arange(len(names))[::-1]
-    for ax, (metric, title, bar) in zip(axes, PANELS, strict=True):
+    y = np.arange(len(titles))[::-1]
+    for ax, (metric, title, limit) in zip(axes, PANELS, strict=True):
         tidy(ax)
-        ax.axvline(bar, color="#B0B4BA", lw=1.2, ls=(0, (4, 3)), zorder=1)
-        for i, (policy, kernel, words, colour, marker) in enumerate(ROWS):
-            chosen = table[(table["policy"] == policy) & (table["kernel"] == kernel)]
-            indexed = chosen.set_index(["network", "sensitive"])
-            values = [float(indexed.loc[(n, s), metric]) for n, s, _ in names]
-            shift = 0.18 * (1 - i)
+        ax.axvline(limit, color="#B0B4BA", lw=1.2, ls=(0, (4, 3)), zorder=1)
+        for i, (policy, kernel, label, colour, marker) in enumerate(ROWS):
+            part = table[(table["policy"] == policy) & (table["kernel"] == kernel)]
+            part = part.set_index("title").loc[titles]
+            height = y + 0.18 * (1 - i)
             if f"{metric}_low" in table:
-                low = [float(indexed.loc[(n, s), f"{metric}_low"]) for n, s, _ in names]
-                high = [float(indexed.loc[(n, s), f"{metric}_high"]) for n, s, _ in names]
-                ax.hlines(places + shift, low, high, color=colour, lw=1.4, alpha=0.6, zorder=2)
+                ends = part[f"{metric}_low"], part[f"{metric}_high"]
+                ax.hlines(height, *ends, color=colour, lw=1.4, alpha=0.6, zorder=2)
             ax.scatter(
-                values,
-                places + shift,
-                s=26,
-                color=colour,
-                marker=marker,
-                label=words,
-                zorder=3,
-                linewidths=0,
+                part[metric], height, s=26, color=colour, marker=marker, label=label, zorder=3, lw=0
             )
         ax.set_title(title, fontsize=10.5)
         ax.set_xlim(0, max(1.15, ax.get_xlim()[1]))
-    axes[0].set_yticks(places, [label(*name) for name in names], fontsize=9)
-    axes[0].set_ylim(-0.6, len(names) - 0.4)
+    axes[0].set_yticks(y, titles, fontsize=9)
+    axes[0].set_ylim(-0.6, len(titles) - 0.4)
     handles, labels = axes[0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=len(ROWS), frameon=False)
     return figure, axes
-
-
-def label(network: str, sensitive: str, nodes: int) -> str:
-    """A network, its V_sens unless that is a ball, and its size, in one line."""
-    where = "" if sensitive == "ball" else f", {sensitive}"
-    name = network.split("-")[0].replace("_", " ")
-    return f"{name}{where} ({nodes:,})"
