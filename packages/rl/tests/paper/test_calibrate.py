@@ -100,7 +100,6 @@ def test_screening_tells_what_is_judged():
     assert found == screen(SHORT, (1000,), nodes=60, episodes=4)
     assert np.isfinite(list(found.values())).all()
     assert 0 < found["conservative_cost"] < 1 and found["OddsRatio"] < 1
-    assert found["best"] == max(found[name] for name in ACTIONS)
     assert found["gain"] == pytest.approx(found["ReplayRet"] / found["best"] - 1)
 
 
@@ -177,12 +176,12 @@ def test_a_log_goes_on(tmp_path):
     log.add("a", score=float("inf"), error="no")
     log.add("b", score=1.5)
     again = Log(tmp_path / "log.jsonl")
-    assert again.known == {
+    assert again.entries == {
         "a": {"key": "a", "score": float("inf"), "error": "no"},
         "b": {"key": "b", "score": 1.5},
     }
     again.add("c", score=2)
-    assert list(Log(tmp_path / "log.jsonl").known) == ["a", "b", "c"]
+    assert list(Log(tmp_path / "log.jsonl").entries) == ["a", "b", "c"]
 
 
 @pytest.mark.parametrize("line", ['{"key": "b", "sc', "", '{"score": 1}', "3", "[]"])
@@ -245,8 +244,8 @@ SIZES = {"points": 4, "rounds": 2, "around": 5, "finalists": 2, "steps": 10}
 
 
 def test_a_search_finds_the_best_and_is_not_done_twice(tmp_path, calls):
-    told = []
-    chosen = calibrate(tmp_path, **SIZES, tell=told.append)
+    lines = []
+    chosen = calibrate(tmp_path, **SIZES, report=lines.append)
     rapo = chosen["found"]["RAPO"]
     assert rapo["RAG"] == pytest.approx(0.33)  # mean of four graphs and two seeds
     assert rapo["ReplayRet"] == pytest.approx(0.82)  # over GE's return
@@ -256,7 +255,7 @@ def test_a_search_finds_the_best_and_is_not_done_twice(tmp_path, calls):
     first = len(STARTS) + 4 + 2 * 5
     assert len(calls["screened"]) == first + min(first, search.SECOND_LOOKS)
     assert len(calls["trained"]) == 2 * 4 * 4 * 2
-    assert any("round 2" in words for words in told)
+    assert any("round 2" in line for line in lines)
     before = {kind: len(calls[kind]) for kind in ("screened", "trained")}
     assert calibrate(str(tmp_path), **SIZES) == chosen
     assert {kind: len(calls[kind]) for kind in before} == before
@@ -290,7 +289,7 @@ def test_the_score_of_trained_policies_by_hand(method, name, value, expected):
 
 def test_rounds_close_in_on_the_best(tmp_path, calls):
     calibrate(tmp_path, **{**SIZES, "rounds": 4, "around": 20})
-    entries = Log(tmp_path / "screening.jsonl").known
+    entries = Log(tmp_path / "screening.jsonl").entries
     best = [
         min(entry["score"] for key, entry in entries.items() if key.startswith(f"{number}-"))
         for number in range(5)

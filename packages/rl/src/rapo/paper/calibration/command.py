@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,7 @@ from rich.table import Table
 
 from rapo.cascade.setting import Setting
 from rapo.paper.calibration.log import Log
-from rapo.paper.calibration.search import distinct, screening, second_look
+from rapo.paper.calibration.search import Report, distinct, screening, second_look
 from rapo.paper.calibration.space import SETTING_FILE, setting_text
 from rapo.paper.calibration.trained import training
 from rapo.paper.paper import METRICS, TABLE1
@@ -29,29 +28,29 @@ def calibrate(
     finalists: int = 2,
     steps: int = 800_000,
     jobs: int | None = None,
-    tell: Callable[[str], None] = lambda words: None,
+    report: Report = lambda line: None,
 ) -> dict[str, Any]:
-    """Search, and return the chosen setting with what it gives.
+    """Search; return the setting of the choice with its score and measured values.
 
     Args:
-        out: folder of the logs `screening.jsonl`, `second_look.jsonl` and `training.jsonl`; a cut
-            search goes on.
+        out: folder of the logs `screening.jsonl`, `second_look.jsonl` and `training.jsonl`; a
+            search that was cut goes on.
         points: Sobol points, a power of 2.
         rounds: generations of children of the best.
         around: children of each.
         finalists: settings that are tried with trained policies.
         steps: training steps of each.
         jobs: processes, default one per core.
-        tell: called with a line of progress.
+        report: called with a line of progress.
     """
     out = Path(out)
     out.mkdir(parents=True, exist_ok=True)
-    tried = screening(Log(out / "screening.jsonl"), points, rounds, around, jobs, tell)
-    looked = second_look(Log(out / "second_look.jsonl"), tried, jobs, tell)
+    tried = screening(Log(out / "screening.jsonl"), points, rounds, around, jobs, report)
+    looked = second_look(Log(out / "second_look.jsonl"), tried, jobs, report)
     best = [Setting.from_dict(entry["setting"]) for entry in distinct(looked, finalists)]
-    judged = training(Log(out / "training.jsonl"), best, steps, jobs, tell)
+    judged = training(Log(out / "training.jsonl"), best, steps, jobs, report)
     winner = min(judged, key=lambda entry: float(entry["score"]))
-    tell(f"chosen: score {winner['score']:.2f}")
+    report(f"chosen: score {winner['score']:.2f}")
     (out / "chosen.json").write_text(json.dumps(winner, indent=2) + "\n", encoding="utf-8")
     return winner
 
@@ -69,14 +68,14 @@ def calibrate_from_words(out: Path, *, steps: int, write: bool, **numbers: Any) 
     console = Console()
     with console.status("screening") as status:
 
-        def tell(words: str) -> None:
-            status.update(words)
-            console.print(words, highlight=False)
+        def report(line: str) -> None:
+            status.update(line)
+            console.print(line, highlight=False)
 
-        chosen = calibrate(out, steps=steps, tell=tell, **numbers)
-    setting = Setting.from_dict(chosen["setting"])
+        winner = calibrate(out, steps=steps, report=report, **numbers)
+    setting = Setting.from_dict(winner["setting"])
     table = Table("method", *METRICS, "OddsRatio", "R_c", box=box.SIMPLE_HEAD)
-    for method, row in chosen["found"].items():
+    for method, row in winner["found"].items():
         paper = TABLE1.get(method)
         cells = [f"{row[m]:.2f}" + (f" ({paper[m][0]:.2f})" if paper else "") for m in METRICS]
         table.add_row(method, *cells, f"{row['OddsRatio']:.2f}", f"{row['R_c']:.1f}")

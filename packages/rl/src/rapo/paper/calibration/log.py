@@ -1,4 +1,4 @@
-"""`Log`: what a search has found, line by line, so that a cut one goes on."""
+"""`Log`: results of a search, line by line, so that a search that was cut goes on."""
 
 from __future__ import annotations
 
@@ -10,25 +10,25 @@ from rapo_core.checks import UserError
 
 
 class Log:
-    """Lines of JSON by key, appended as they come; what is there is not done again."""
+    """Lines of JSON by key, appended as they come; an entry of the file is not computed again."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self.known: dict[str, dict[str, Any]] = {}
+        self.entries: dict[str, dict[str, Any]] = {}
         if path.exists():
             for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
                 try:
                     entry = json.loads(line)
-                    self.known[entry["key"]] = entry
+                    self.entries[entry["key"]] = entry
                 except (json.JSONDecodeError, KeyError, TypeError):
                     raise UserError(
                         f"line {number} of {path} is damaged; remove it to compute it again"
                     ) from None
 
     def add(self, key: str, **entry: Any) -> dict[str, Any]:
-        """Keep an entry under its key."""
+        """Append an entry under its key; return the entry with its key."""
         whole = {"key": key, **entry}
-        self.known[key] = whole
+        self.entries[key] = whole
         with self.path.open("a", encoding="utf-8") as file:
             file.write(json.dumps(whole) + "\n")
         return whole

@@ -16,12 +16,13 @@ from rapo.paper.calibration.targets import score, shortfalls
 from rapo.paper.screening import screen
 from rapo_core.checks import UserError
 
-Tell = Callable[[str], None]
+Report = Callable[[str], None]
+"""Called with a line about the progress of the search."""
 Box = npt.NDArray[np.float64]
 
 SCREEN_GRAPHS = tuple(range(1000, 1006))
 WIDE_GRAPHS = tuple(range(1006, 1018))
-"""Graphs differ: the best settings are looked at again on others, and chosen by these."""
+"""Graphs differ, so the best settings are looked at again on other graphs, which decide."""
 SIZE_GRAPHS = (1018, 1019, 1020)
 OTHER_SIZES = (50, 100, 500, 1000)
 SECOND_LOOKS = 12
@@ -30,9 +31,9 @@ PARENTS = 10
 
 
 def screening(
-    log: Log, points: int, rounds: int, around: int, jobs: int | None, tell: Tell
+    log: Log, points: int, rounds: int, around: int, jobs: int | None, report: Report
 ) -> list[dict[str, Any]]:
-    """Every setting tried, best first.
+    """Screen settings, round by round; return all of them, best first.
 
     A child lies near one of the best, a step along the difference of two others away (differential
     evolution), and takes each coordinate from there or from its parent; the steps shrink with the
@@ -44,19 +45,19 @@ def screening(
     for number in range(rounds + 1):
         if number > 0:
             boxes = _children(done[:PARENTS], around, np.random.default_rng(number))
-        asked = {}
+        points_left = {}
         for i, box in enumerate(boxes):
             point, key = from_box(box), f"{number}-{i}"
-            known = log.known.get(key)
-            if known is not None and known["point"] == point:
-                done.append(known)
+            entry = log.entries.get(key)
+            if entry is not None and entry["point"] == point:
+                done.append(entry)
             else:
-                asked[key] = point
-        calls = {key: (screened, point, SCREEN_GRAPHS) for key, point in asked.items()}
-        for key, found in as_they_end(calls, jobs):
-            done.append(log.add(key, point=asked[key], **found))
+                points_left[key] = point
+        calls = {key: (screened, point, SCREEN_GRAPHS) for key, point in points_left.items()}
+        for key, result in as_they_end(calls, jobs):
+            done.append(log.add(key, point=points_left[key], **result))
         done.sort(key=lambda entry: (entry["score"], entry["key"]))
-        tell(f"round {number}: {len(done)} settings, best score {done[0]['score']:.2f}")
+        report(f"round {number}: {len(done)} settings, best score {done[0]['score']:.2f}")
     return done
 
 
@@ -69,58 +70,58 @@ def _children(parents: Sequence[dict[str, Any]], count: int, rng: np.random.Gene
         moved += rng.normal(scale=0.02, size=len(moved))
         moved = np.abs(moved)  # reflected at both ends
         moved = 1 - np.abs(1 - moved)
-        taken = rng.random(len(moved)) < 0.7
-        children.append(np.clip(np.where(taken, moved, boxes[a]), 0, 1))
+        from_moved = rng.random(len(moved)) < 0.7
+        children.append(np.clip(np.where(from_moved, moved, boxes[a]), 0, 1))
     return children
 
 
 def screened(
     point: dict[str, float], graphs: Sequence[int], sizes: Sequence[int] = ()
 ) -> dict[str, Any]:
-    """One point in a process of its own; at other `sizes` only by how much greedy reduces RAG."""
+    """Screen one point in a process of its own; other sizes tell how much greedy reduces RAG."""
     setting = setting_of(point)
     try:
-        found = screen(setting, graphs)
+        values = screen(setting, graphs)
         for nodes in sizes:
-            found[f"reduction_{nodes}"] = 1 - screen(setting, SIZE_GRAPHS, nodes)["RAG"]
+            values[f"reduction_{nodes}"] = 1 - screen(setting, SIZE_GRAPHS, nodes)["RAG"]
     except ValueError as error:  # rates that cannot be injected
         return {"setting": setting.to_dict(), "score": float("inf"), "error": str(error)}
     return {
         "setting": setting.to_dict(),
-        "score": score(found),
-        "short": shortfalls(found),
-        "found": found,
+        "score": score(values),
+        "short": shortfalls(values),
+        "found": values,
     }
 
 
 def second_look(
-    log: Log, tried: Sequence[dict[str, Any]], jobs: int | None, tell: Tell
+    log: Log, tried: Sequence[dict[str, Any]], jobs: int | None, report: Report
 ) -> list[dict[str, Any]]:
-    """The best of the screening on more graphs and other sizes, best first."""
+    """Screen the best settings again on more graphs and other sizes; return them, best first."""
     done: list[dict[str, Any]] = []
-    asked = {}
+    points = {}
     for entry in tried[:SECOND_LOOKS]:
-        if entry["key"] in log.known:
-            done.append(log.known[entry["key"]])
+        if entry["key"] in log.entries:
+            done.append(log.entries[entry["key"]])
         else:
-            asked[entry["key"]] = entry["point"]
-    calls = {key: (screened, point, WIDE_GRAPHS, OTHER_SIZES) for key, point in asked.items()}
-    for key, found in as_they_end(calls, jobs):
-        done.append(log.add(key, point=asked[key], **found))
+            points[entry["key"]] = entry["point"]
+    calls = {key: (screened, point, WIDE_GRAPHS, OTHER_SIZES) for key, point in points.items()}
+    for key, result in as_they_end(calls, jobs):
+        done.append(log.add(key, point=points[key], **result))
     done.sort(key=lambda entry: (entry["score"], entry["key"]))
-    tell(f"second look: best score {done[0]['score']:.2f} on {len(WIDE_GRAPHS)} graphs")
+    report(f"second look: best score {done[0]['score']:.2f} on {len(WIDE_GRAPHS)} graphs")
     return done
 
 
 def distinct(entries: Sequence[dict[str, Any]], count: int) -> list[dict[str, Any]]:
-    """The best entries that differ by more than rounding: not two of one family."""
-    chosen: list[dict[str, Any]] = []
+    """Pick the best entries that differ by more than rounding: not two of one family."""
+    best: list[dict[str, Any]] = []
     for entry in entries:
-        if not np.isfinite(entry["score"]) or len(chosen) == count:
+        if not np.isfinite(entry["score"]) or len(best) == count:
             break
         here = to_box(entry["point"])
-        if all(np.abs(here - to_box(other["point"])).max() > 0.1 for other in chosen):
-            chosen.append(entry)
-    if not chosen:
+        if all(np.abs(here - to_box(other["point"])).max() > 0.1 for other in best):
+            best.append(entry)
+    if not best:
         raise UserError("no setting could be run; search more points")
-    return chosen
+    return best

@@ -1,4 +1,4 @@
-"""The open choices as points of a box, and the file of the package that holds the chosen ones."""
+"""The open choices as points of a box, and the package's file with the values of the choice."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ SPACE: dict[str, tuple[float, float]] = {
     "influence_tilt": (0.0, 3.0),
     "risk_tilt": (2.0, 25.0),
 }
-"""What is searched, and where. The fields' constants but psi_min are the paper's."""
+"""Range in which each open value is searched. The fields' constants but psi_min are the paper's."""
 LOGARITHMIC = ("stretch", "inside_weight", "entering_weight", "leaving_weight", "cascade_target",
                "psi_min", "aggressive", "risk_tilt")  # fmt: skip
 """Scales on which equal ratios are equal steps."""
@@ -75,21 +75,21 @@ STARTS: tuple[dict[str, float], ...] = (
      "region_size": 3.2, "psi_min": 0.112, "aggressive": 0.63, "moderate_share": 0.785,
      "conservative_share": 0.748, "influence_tilt": 1.12, "risk_tilt": 21.9},
 )  # fmt: skip
-"""Known points: one in which learning matters, one closer to the rest of the paper, four that an
-earlier, wider search found (results/calibration/wide), and one of these with larger regions, as
-trained policies have a higher odds ratio than greedy ones."""
+"""Points with which the search begins: one in which learning matters, one closer to the rest of the
+paper, four of an earlier, wider search (results/calibration/wide), and one of these with larger
+regions, as trained policies have a higher odds ratio than greedy ones."""
 
 _NAMES = tuple(SPACE)
 
 
 def to_box(point: Mapping[str, float]) -> npt.NDArray[np.float64]:
-    """A point as coordinates in [0, 1]."""
+    """Map a point to coordinates in [0, 1]."""
     low, high = _bounds()
     return np.asarray((_scaled([point[name] for name in _NAMES]) - low) / (high - low))
 
 
 def from_box(box: npt.NDArray[np.float64]) -> dict[str, float]:
-    """The point at coordinates; what lies outside is cut off."""
+    """Map coordinates to the point; coordinates outside [0, 1] are clipped."""
     low, high = _bounds()
     values = low + (high - low) * np.clip(box, 0, 1)
     values = np.where(_is_log(), np.exp(values), values)
@@ -111,7 +111,7 @@ def _bounds() -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
 
 
 def setting_of(point: Mapping[str, float]) -> Setting:
-    """The setting that a point stands for, rounded to what a reader can remember."""
+    """Make the setting of a point, rounded to numbers that a reader can remember."""
     top = round(point["aggressive"], 2)
     high = round(point["sensitive_high"], 2)
     return Setting.default().replace(
@@ -142,7 +142,7 @@ def setting_of(point: Mapping[str, float]) -> Setting:
 
 
 SETTING_FILE = files("rapo.cascade").joinpath("setting.toml")
-"""The one file of the package that the chosen values are written into."""
+"""The one file of the package that the values of the choice are written into."""
 _GROUPS = {
     "graph": ("neighbours", "sensitive_low", "sensitive_high", "stretch", "echo", "inside_weight",
               "entering_weight", "leaving_weight", "factor", "reach_target", "cascade_target",
@@ -160,7 +160,7 @@ _GROUPS = {
 
 
 def setting_text(setting: Setting) -> str:
-    """The setting as the package's file holds it."""
+    """Write a setting as the package's file holds it."""
     values = setting.to_dict()
     lines = [
         "# The open choices of the simulated platform, one set for every method and every graph.",

@@ -1,4 +1,4 @@
-"""What a setting is judged by: all the paper's numbers at once, and requirements before them."""
+"""How a setting is scored: by requirements first, then by all the paper's numbers at once."""
 
 from __future__ import annotations
 
@@ -16,31 +16,32 @@ from rapo.paper.paper import (
 )
 
 UNMET = 8.0
-"""What breaking a requirement by one of its units adds to a score: worse than any target missed."""
+"""Price of breaking a requirement by one of its units: it is worse than any target missed."""
 
 
 @dataclass(frozen=True)
 class Target:
-    """A number of the paper, and how far from it counts as one."""
+    """A number of the paper, with the distance that counts as 1."""
 
     name: str
-    """In what was found."""
+    """Name of the measured value."""
     low: float
     high: float
-    """Where the distance is 0; the paper's number itself, or its range."""
+    """Ends of the range in which the distance is 0: the paper's number twice, or its range."""
     unit: float
-    """One of the paper's stds where it gives one. Of a ratio that may be several: of its log."""
+    """Distance that counts as 1: one of the paper's stds where it gives one."""
     ratio: bool = False
+    """Whether distances are those of logarithms, for ratios that may be several times too large."""
     weight: float = 1.0
-    """In the score; what conflicts with most of the rest weighs less."""
+    """Weight in the score; a target that conflicts with most of the others weighs less."""
 
-    def loss(self, found: Mapping[str, float]) -> float:
-        """`weight 2 (sqrt(1 + z^2) - 1)` with z the distance: a square near 0, linear far away."""
-        return self.weight * 2 * (sqrt(1 + self.distance(found) ** 2) - 1)
+    def loss(self, values: Mapping[str, float]) -> float:
+        """Return `2 weight (sqrt(1 + z^2) - 1)` of the distance z: a square near 0, then linear."""
+        return self.weight * 2 * (sqrt(1 + self.distance(values) ** 2) - 1)
 
-    def distance(self, found: Mapping[str, float]) -> float:
-        """In units, >= 0."""
-        value = found[self.name]
+    def distance(self, values: Mapping[str, float]) -> float:
+        """Return how far the measured value is from the range, in units, >= 0."""
+        value = values[self.name]
         low, high = self.low, self.high
         if self.ratio:
             if value <= 0:
@@ -73,11 +74,12 @@ TARGETS = (
     Target("served", *ACTIVITY_KEPT, 0.04),
     Target("outside", *ACTIVITY_KEPT, 0.08),
 )
-"""Judged with fixed and greedy policies; OddsRatio and slow decay have no std in the paper, theirs
-is RAG's. `alive`, Exposure's second half over that under `P0`, is our own: not crushed."""
+"""Targets for fixed and greedy policies. OddsRatio and slow decay have no std in the paper and take
+RAG's. `alive`, reach in Exposure's second half over that under `P0`, is a target of our own: the
+memory may not crush the cascade before Replay."""
 
 SIZE_TARGETS = tuple(Target(f"reduction_{n}", *SIZES_REDUCTION, 0.08) for n in (50, 100, 500, 1000))
-"""Of the second look, which also tries other sizes."""
+"""Targets of the second look, which also tries other sizes."""
 
 REQUIREMENTS = (
     Target("conservative_cost", 0.0, 0.6, 0.1),  # there is something to trade
@@ -89,29 +91,29 @@ REQUIREMENTS = (
     Target("RAG_P0", 0.9, 1.1, 0.05),
     Target("RAG_P0_std", 0.08, 0.16, 0.02),
 )
-"""Before closeness to the paper."""
+"""Conditions that come before closeness to the paper."""
 
 
-def shortfalls(found: Mapping[str, float]) -> list[str]:
-    """Which requirements a screened setting breaks, in words."""
+def shortfalls(values: Mapping[str, float]) -> list[str]:
+    """Name the requirements that a screened setting breaks."""
     return [
-        f"{rule.name} {found[rule.name]:.3g} not in {rule.low:g}..{rule.high:g}"
+        f"{rule.name} {values[rule.name]:.3g} not in {rule.low:g}..{rule.high:g}"
         for rule in REQUIREMENTS
-        if rule.distance(found) != 0
+        if rule.distance(values) != 0
     ]
 
 
-def completed(found: Mapping[str, float]) -> dict[str, float]:
-    """With what follows from the rest: how much of the containment radius is kept."""
-    return {**found, "R_c_kept": found["R_c"] / found["R_c_P0"] if found["R_c_P0"] else 1.0}
+def completed(values: Mapping[str, float]) -> dict[str, float]:
+    """Add the share of the containment radius that is kept, which follows from two values."""
+    return {**values, "R_c_kept": values["R_c"] / values["R_c_P0"] if values["R_c_P0"] else 1.0}
 
 
-def score(found: Mapping[str, float]) -> float:
-    """Sum of the targets' losses and a price for each shortfall.
+def score(values: Mapping[str, float]) -> float:
+    """Sum the targets' losses and the prices of broken requirements.
 
-    Linear far away, as targets that cannot hold together must not decide everything.
+    A loss is linear far away, so that targets which cannot hold together do not decide everything.
     """
-    whole = completed(found)
+    whole = completed(values)
     targets = [*TARGETS, *(t for t in SIZE_TARGETS if t.name in whole)]
     total = sum(target.loss(whole) for target in targets)
     total += UNMET * sum(min(rule.distance(whole), 5.0) for rule in REQUIREMENTS)

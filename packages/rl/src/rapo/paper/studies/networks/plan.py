@@ -13,7 +13,7 @@ import pandas as pd
 
 from rapo.agents.config import PPOConfig
 from rapo.agents.methods import METHODS
-from rapo.agents.resolve import EpisodeRun, open_episodes
+from rapo.agents.resolve import open_episodes
 from rapo.agents.run_config import graph_run
 from rapo.agents.saved_run import load_agent
 from rapo.agents.train import train
