@@ -17,9 +17,9 @@ from rapo.paper.studies.mechanism.plan import repeated
 from rapo.paper.studies.motivation import analysis as motivation_analysis
 from rapo.paper.studies.motivation.analysis import table
 from rapo.paper.studies.motivation.figures import curves
+from rapo.paper.studies.motivation.runs import UNTHROTTLED, ThrottledRun, run_throttled
 from rapo.paper.studies.table1.plan import twins
 from rapo.paper.studies.verdicts import DIFFERS, HOLDS
-from rapo.paper.throttle import UNTHROTTLED, ThrottledRun, run_throttled
 from rapo.platforms.cascade.baseline import Throttle
 
 NAN = float("nan")
@@ -419,7 +419,7 @@ def made_up_run():
     reach = np.array([[2.0, 4.0, 1.0, 0.0, 3.0, 3.0], [2.0, 6.0, 1.0, 0.0, 1.0, 2.0]])
     penalty = np.array([[0.0, 8.0, 4.0, 1.0, 0.0, 0.0], [0.0, 4.0, 4.0, 3.0, 0.0, 9.0]])
     action = np.array([[0, 2, 1, 0, 0, 0], [0, 1, 1, 1, 0, 2]])
-    return ThrottledRun((2, 2, 2), reach, reach / 2, penalty, action, np.ones((2, 6)))
+    return ThrottledRun((2, 2, 2), reach, penalty, action, np.ones((2, 6)))
 
 
 def test_table_by_hand():

@@ -2,7 +2,7 @@
 
 Its files, in the order in which data flows:
 
-- throttle, evaluation, shields: a scripted controller, trained policies evaluated, shields tuned
+- evaluation, shields: trained policies evaluated, shields tuned
 - jobs, frames: a policy with all its evaluations is one job, which writes data frames
 - noisy_harm: reports of harm that are lost or noisy, for some evaluations
 - results: the frames of a folder, below each other

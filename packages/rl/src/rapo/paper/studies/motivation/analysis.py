@@ -1,8 +1,6 @@
-"""The table of the three kernels, and the claims of the example."""
+"""The table of controllers under both kernels, and the claims of the example."""
 
 from __future__ import annotations
-
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -11,35 +9,33 @@ from rapo.agents.run_config import open_graph
 from rapo.cascade.setting import AGGRESSIVE, DECAY, EXPOSURE, REPLAY
 from rapo.paper.results import Results
 from rapo.paper.studies.motivation.figures import course_figure, curves
-from rapo.paper.studies.motivation.plan import CARRIED, EPISODES, FREE, KERNELS, RESET, Runs
+from rapo.paper.studies.motivation.runs import (
+    CARRIED,
+    EPISODES,
+    FREE,
+    RESET,
+    Runs,
+    throttled_runs,
+)
 from rapo.paper.studies.section import Section
 from rapo.paper.studies.verdicts import CALIBRATED, CONSTRUCTED, Claim, full_replay, judge, side
-from rapo.paper.throttle import UNTHROTTLED, run_throttled
 from rapo.platforms.cascade.baseline import Throttle
 
 
 def analyse(results: Results) -> Section:
-    """The picture of replay, its numbers and two claims."""
+    """Show replay in one picture, with its numbers and two claims."""
     preset = results.preset
     config = preset.config("GE", preset.graph_seeds[0])
     controller = Throttle()
-    runs: Runs = {}
-    for deformation, kernel in KERNELS.items():
-        options: dict[str, Any] = {
-            "deformation": deformation, "episodes": EPISODES, "setting": config.setting,
-            "params": config.params,
-        }  # fmt: skip
-        for name, chosen in ((FREE, UNTHROTTLED), (RESET, controller), (CARRIED, controller)):
-            carried = name == CARRIED
-            runs[f"{kernel}, {name}"] = run_throttled(
-                open_graph(config.env_kwargs), chosen, carried=carried, **options
-            )
+    graph = open_graph(config.env_kwargs)
+    options = {"episodes": EPISODES, "setting": config.setting, "params": config.params}
+    runs = throttled_runs(graph, controller, **options)
     summary = table(runs, controller)
     forgot = float(summary.set_index("run")["forgotten"][f"P0, {CARRIED}"])
     text = [
-        f"A scripted controller on one graph of {preset.nodes} nodes, {EPISODES} episodes: "
-        f"p grows with arriving harm, shrinks by beta = {controller.beta} a step, and injection is "
-        f"moderate above p = {controller.levels[0]:g}, conservative above "
+        f"A scripted controller on one graph of {preset.nodes} nodes, {EPISODES} episodes: the "
+        f"penalty p grows with arriving harm, shrinks by beta = {controller.beta} a step, and "
+        f"injection is moderate above p = {controller.levels[0]:g}, conservative above "
         f"{controller.levels[1]:g}. The paper gives no beta.",
         "RSD resets an agent's memory at Replay. That is not what brings the cascade back: with "
         f"the penalty carried on, {forgot:.0%} of the episodes enter Replay below the first level "
@@ -58,28 +54,31 @@ def analyse(results: Results) -> Section:
         text=text,
         tables=[("Mean over episodes", _printed(summary))],
         figures=[
-            ("motivation", "Median over episodes, quartiles shaded. Once harm arrives the penalty "
-             "throttles the cascade; after the washout it is gone, and under P0 the same cascade "
-             "returns. The same controller in front of the deformed kernel does not see it again",
-             course_figure(runs, controller)),
+            (
+                "motivation",
+                "Median over episodes, quartiles shaded. Once harm arrives the penalty throttles "
+                "the cascade; after the washout it is gone, and under P0 the same cascade returns. "
+                "The same controller in front of the deformed kernel does not see it again",
+                course_figure(runs, controller),
+            ),
         ],
         claims=_claims(summary),
         files={"motivation": summary, "motivation_curves": curves(runs)},
-    )  # fmt: skip
+    )
 
 
 def table(runs: Runs, controller: Throttle) -> pd.DataFrame:
-    """A row per run: peak and mean reach by phase, their ratios, the throttle and the reward.
+    """Tabulate the runs: peak and mean reach by phase, their ratios, the throttle and the reward.
 
-    `throttled` is the share of Exposure's steps below the aggressive action, `late` the mean reach
-    in Exposure's second half, `forgotten` the share of episodes that end the washout with a penalty
-    below the first level.
+    `throttled` is the share of Exposure's steps below the aggressive action, `late_exposure` the
+    mean reach in Exposure's second half, and `forgotten` the share of episodes that end the washout
+    with a penalty below the first level.
     """
     rows = []
     for name, run in runs.items():
         before, after = (run.of_phase(run.reach, phase) for phase in (EXPOSURE, REPLAY))
         last = run.of_phase(run.penalty, DECAY)[:, -1]
-        peaks = before.max(axis=1).mean(), after.max(axis=1).mean()
+        peaks = [values.max(axis=1).mean() for values in (before, after)]
         rows.append(
             {
                 "run": name,

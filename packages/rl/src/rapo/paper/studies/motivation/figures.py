@@ -8,16 +8,15 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from rapo.paper.studies.motivation.plan import CARRIED, FREE, RESET, Runs
-from rapo.paper.throttle import ThrottledRun
+from rapo.paper.studies.motivation.runs import CARRIED, FREE, RESET, Runs, ThrottledRun
 from rapo.platforms.cascade.baseline import Throttle
 
 BIN = 10
-"""Steps that a point of the figure averages over."""
+"""Number of steps that a point of the figure averages over."""
 
 
 def curves(runs: Runs) -> pd.DataFrame:
-    """Quartiles over episodes of reach and penalty in bins of ten steps, below each other."""
+    """Tabulate quartiles over episodes of reach and penalty in bins of ten steps, run by run."""
     parts = []
     for name, run in runs.items():
         part = {"run": name, "step": starts_of(run.horizons)}
@@ -29,7 +28,7 @@ def curves(runs: Runs) -> pd.DataFrame:
 
 
 def starts_of(horizons: tuple[int, ...]) -> npt.NDArray[np.int64]:
-    """First steps of bins that do not cross phases."""
+    """Return the first steps of bins that do not cross phases."""
     ends = np.cumsum(horizons)
     return np.concatenate(
         [np.arange(end - span, end, BIN) for end, span in zip(ends, horizons, strict=True)]
@@ -37,14 +36,14 @@ def starts_of(horizons: tuple[int, ...]) -> npt.NDArray[np.int64]:
 
 
 def quartiles(values: npt.NDArray[Any], horizons: tuple[int, ...]) -> npt.NDArray[np.float64]:
-    """(3, bins) quartiles over episodes of binned (E, T) values."""
+    """Return quartiles over episodes of binned (E, T) values, (3, bins)."""
     starts = starts_of(horizons)
     sizes = np.diff([*starts, values.shape[1]])
     return np.quantile(np.add.reduceat(values, starts, axis=1) / sizes, (0.25, 0.5, 0.75), axis=0)
 
 
 def course_figure(runs: Runs, controller: Throttle) -> Any:
-    """Reach over the phases under every kernel, and what the controller does."""
+    """Draw the reach over the phases under every kernel, and the controller's penalty."""
     from rapo.html.figures import COLOURS, mark_phases, new_figure, tidy
 
     figure, (top, bottom) = new_figure(2, 1, width=9.0, height=6.2, sharex=True)
@@ -67,12 +66,12 @@ def course_figure(runs: Runs, controller: Throttle) -> Any:
         ax.set_xlim(0, sum(horizons))
         ax.set_ylim(bottom=0)
         mark_phases(ax, horizons)
-    for level, word in zip(controller.levels, ("moderate", "conservative"), strict=True):
+    for level, action in zip(controller.levels, ("moderate", "conservative"), strict=True):
         bottom.axhline(level, color="#9AA0A8", lw=0.9, zorder=1)
         bottom.text(
             sum(horizons) * 1.008,
             level,
-            f"{word} above",
+            f"{action} above",
             va="center",
             fontsize=8.5,
             color="#555B66",

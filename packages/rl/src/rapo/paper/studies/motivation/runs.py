@@ -13,11 +13,13 @@ from rapo.cascade.setting import EXPOSURE, PHASES, REPLAY
 from rapo.envs.vector import GraphDiffusionVectorEnv
 from rapo.platforms.cascade.baseline import Throttle
 
-Float = npt.NDArray[np.float64]
-
-
+EPISODES = 64
+FREE, RESET, CARRIED = "no penalty", "penalty, reset", "penalty, carried on"
+KERNELS = {"off": "P0", "full": "deformed"}
+"""What tables call the kernel under each deformation."""
 UNTHROTTLED = Throttle(levels=(float("inf"), float("inf")))
-"""The same bookkeeping, but always aggressive."""
+"""A controller that keeps the same penalty and is aggressive all the same."""
+Float = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -26,17 +28,31 @@ class ThrottledRun:
 
     horizons: tuple[int, ...]
     reach: Float
-    inside: Float
-    """Sensitive mass."""
     penalty: Float
-    """At the start of each step."""
-    action: npt.NDArray[np.int64]
+    """Penalty at the start of each step."""
+    action: Float
     reward: Float
 
     def of_phase(self, values: npt.NDArray[Any], phase: int) -> npt.NDArray[Any]:
-        """Columns of one phase, (E, steps)."""
+        """Cut out the columns of one phase, (E, steps)."""
         start = sum(self.horizons[:phase])
         return values[:, start : start + self.horizons[phase]]
+
+
+Runs = dict[str, ThrottledRun]
+"""Runs by kernel and controller, such as `P0, no penalty`."""
+
+
+def throttled_runs(graph: Graph, controller: Throttle, **options: Any) -> Runs:
+    """Run each controller under each kernel; `options` are those of `run_throttled`."""
+    controllers = {FREE: UNTHROTTLED, RESET: controller, CARRIED: controller}
+    return {
+        f"{kernel}, {name}": run_throttled(
+            graph, each, deformation=deformation, carried=name == CARRIED, **options
+        )
+        for deformation, kernel in KERNELS.items()
+        for name, each in controllers.items()
+    }
 
 
 def run_throttled(
@@ -45,7 +61,7 @@ def run_throttled(
     *,
     deformation: str,
     carried: bool = False,
-    episodes: int = 64,
+    episodes: int = EPISODES,
     seed: int = 0,
     **options: Any,
 ) -> ThrottledRun:
@@ -57,16 +73,14 @@ def run_throttled(
         deformation: `off` (`P0`) or `full`.
         carried: whether the penalty goes on into Replay; RSD resets the memory of an agent.
         episodes: number of episodes, with seeds `seed`, `seed + 1`, ...
-        seed: of the first.
-        options: of the environment.
+        seed: seed of the first episode.
+        options: options of the environment.
     """
     env = GraphDiffusionVectorEnv(
         episodes, graph=graph, deformation=deformation, schedule="external", **options
     )
     horizons = env.setting.horizons
-    traces: dict[str, list[Any]] = {
-        name: [] for name in ("reach", "inside", "penalty", "action", "reward")
-    }
+    steps: list[tuple[npt.NDArray[Any], ...]] = []
     try:
         env.reset(seed=seed)
         penalty = np.zeros(episodes)
@@ -77,13 +91,11 @@ def run_throttled(
             for _ in range(span):
                 action = controller.action(penalty)
                 _, reward, _, _, info = env.step(action)
-                found = (info["reach"], info["sensitive_mass"], penalty, action, reward)
-                for name, value in zip(traces, found, strict=True):
-                    traces[name].append(np.array(value))
+                steps.append((np.array(info["reach"]), penalty, action, np.array(reward)))
                 penalty = controller.after(penalty, info["harm"])
     finally:
         env.close()
-    arrays = {name: np.stack(values, axis=1) for name, values in traces.items()}
-    action = arrays.pop("action")
-    floats = {name: values.astype(np.float64) for name, values in arrays.items()}
-    return ThrottledRun(horizons, action=action, **floats)
+    reach, penalties, actions, rewards = (
+        np.stack(trace, axis=1).astype(np.float64) for trace in zip(*steps, strict=True)
+    )
+    return ThrottledRun(horizons, reach, penalties, actions, rewards)
