@@ -1,4 +1,4 @@
-"""Means over graphs, the unit of every table, and how they are printed."""
+"""Means over graphs, the unit of every table, and how tables and files show them."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ TITLES = {
     "ReplayRet": "ReplayRet",
     "OddsRatio": "OddsRatio",
 }
-"""Columns as tables and axes call them."""
+"""Titles of columns in tables and on axes."""
 PARTS = {"RAG": "peak", "AUC_R": "reach", "SM_R": "inside"}
-"""What each ratio divides in Replay by the same in Exposure."""
+"""Quantity whose Replay each ratio divides by its Exposure."""
 FEW = 5
-"""Below as many graphs figures leave intervals out: they would hide everything else."""
+"""Fewest graphs for which figures draw intervals; wider ones would hide everything else."""
 
 
 def unit_means(
@@ -36,22 +36,22 @@ def unit_means(
     base: float,
     columns: Sequence[str] = METRICS,
 ) -> pd.DataFrame:
-    """Graph means (graphs, columns); ReplayRet is the Replay return over `base`."""
+    """Average over each graph, (graphs, columns); ReplayRet is the Replay return over `base`."""
     frame = results.episodes(evaluations)
     frame = frame.assign(ReplayRet=frame["ReplayReturn"] / base)
     return pd.DataFrame({name: by_unit(frame, name) for name in columns})
 
 
 def ratios_of_means(frame: pd.DataFrame) -> dict[str, Bootstrap]:
-    """Ratios of means, of all episodes together, with a bootstrap over graphs.
+    """Divide means of all episodes together, with a bootstrap over graphs.
 
     A mean of ratios is carried by the few episodes whose Exposure hardly touches V_sens.
     """
-    found = {}
+    ratios = {}
     for metric, part in PARTS.items():
         after, before = (by_unit(frame, f"{part}_{phase}") for phase in ("replay", "exposure"))
-        found[metric] = ratio_bootstrap(after, before, 0.95, RESAMPLES, rng=0)
-    return found
+        ratios[metric] = ratio_bootstrap(after, before, 0.95, RESAMPLES, rng=0)
+    return ratios
 
 
 def interval_text(middle: float, low: float, high: float, form: str = ".2f", unit: str = "") -> str:
@@ -72,13 +72,22 @@ def with_interval(values: Any, digits: int = 2) -> str:
     return interval_text(interval.mean, interval.low, interval.high, f".{digits}f")
 
 
+def interval_columns(means: pd.DataFrame) -> dict[str, float]:
+    """Flatten graph means into columns of a file: `NAME`, `NAME_low` and `NAME_high` of each."""
+    row: dict[str, float] = {}
+    for name in means.columns:
+        interval = mean_interval(means[name])
+        row |= {name: interval.mean, f"{name}_low": interval.low, f"{name}_high": interval.high}
+    return row
+
+
 def mean_of(values: Any) -> float:
-    """Mean of what is defined; NaN of nothing."""
+    """Return the mean of the defined values; NaN if there are none."""
     return mean_interval(np.asarray(values, float)).mean
 
 
 def retrained(preset: Preset, **changes: Any) -> tuple[Evaluation, ...]:
-    """RAPO trained anew with changes of its config, for the steps that all retraining has."""
+    """Evaluate RAPO trained with changes of its config, for the steps of all retraining."""
     return tuple(
         Evaluation(
             Policy(preset.config("RAPO", seed, steps=preset.retrain_steps, **changes)),

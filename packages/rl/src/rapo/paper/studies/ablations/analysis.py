@@ -13,10 +13,16 @@ from rapo.paper.results import Results
 from rapo.paper.studies.ablations.claims import ablation_claims, reach_vs_free
 from rapo.paper.studies.ablations.figures import overview_figure, regions_figure
 from rapo.paper.studies.ablations.plan import Variant, free, variants
-from rapo.paper.studies.graph_means import FEW, TITLES, mean_of, unit_means, with_interval
+from rapo.paper.studies.graph_means import (
+    FEW,
+    TITLES,
+    interval_columns,
+    mean_of,
+    unit_means,
+    with_interval,
+)
 from rapo.paper.studies.section import Section
 from rapo.paper.studies.tradeoff.plan import Means
-from rapo.rsd.statistics import mean_interval
 
 COLUMNS = (*METRICS, "OddsRatio", "ScarMass", "reach_replay")
 
@@ -117,12 +123,5 @@ def _flat(parts: dict[str, list[Variant]], means: Means) -> pd.DataFrame:
     for name, part in parts.items():
         for v in part:
             row: dict[str, Any] = {"part": name, "name": v.name, "graphs": len(means[v.tasks])}
-            for metric in COLUMNS:
-                interval = mean_interval(means[v.tasks][metric])
-                row |= {
-                    metric: interval.mean,
-                    f"{metric}_low": interval.low,
-                    f"{metric}_high": interval.high,
-                }
-            rows.append(row)
+            rows.append(row | interval_columns(means[v.tasks]))
     return pd.DataFrame(rows)

@@ -1,4 +1,4 @@
-"""Tables of the points, the check of the method and the tuning of the shield."""
+"""Tables of the points, of the check of the method, and of the tuning of the shield."""
 
 from __future__ import annotations
 
@@ -10,7 +10,13 @@ import pandas as pd
 from rapo.paper.paper import METRICS
 from rapo.paper.presets import Preset
 from rapo.paper.results import Results
-from rapo.paper.studies.graph_means import TITLES, unit_means, with_interval
+from rapo.paper.studies.graph_means import (
+    TITLES,
+    interval_columns,
+    interval_text,
+    unit_means,
+    with_interval,
+)
 from rapo.paper.studies.section import Section
 from rapo.paper.studies.tradeoff.claims import tradeoff_claims
 from rapo.paper.studies.tradeoff.figures import (
@@ -29,26 +35,30 @@ from rapo.paper.studies.tradeoff.plan import (
     shields,
     tau_sweep,
 )
-from rapo.rsd.statistics import mean_interval, paired_interval
+from rapo.rsd.statistics import paired_interval
 
 COLUMNS = (*METRICS, "OddsRatio")
 
 
 def analyse(results: Results) -> Section:
-    """The picture, the effect of w_H, the check of the method and the shield's tuning."""
+    """Set utility against safety; show the effect of w_H, the check, and the shield's tuning."""
     preset = results.preset
     base = results.base_return()
     groups = {
-        "RAPO": grid(preset), "tau": tau_sweep(preset), "Shield": shields(preset),
-        "baselines": baselines(preset), "retrained": [point for *_, point in checks(preset)],
-    }  # fmt: skip
+        "RAPO": grid(preset),
+        "tau": tau_sweep(preset),
+        "Shield": shields(preset),
+        "baselines": baselines(preset),
+        "retrained": [trained for _, trained in checks(preset)],
+    }
     means = {
         point.tasks: unit_means(results, point.tasks, base, COLUMNS)
         for points in groups.values()
         for point in points
     }
-    rows = [_row(point, means[point.tasks]) for points in groups.values() for point in points]
-    curve = pd.DataFrame(rows).drop_duplicates(["group", "name"])
+    curve = pd.DataFrame(
+        [_row(p, means[p.tasks]) for points in groups.values() for p in points]
+    ).drop_duplicates(["group", "name"])
     tuned = _tunings(results)
     compared = _compared(results, base)
     size = (
@@ -63,17 +73,26 @@ def analyse(results: Results) -> Section:
     ]
     tables = [
         (f"RAPO over w_H and eta: RAG / ReplayRet. {size}", _printed_grid(preset, means)),
-        (f"The other points. Tau: {len(preset.sweep_seeds)} graphs, Shield: {few}, baselines: "
-         f"{len(preset.graph_seeds)} graphs", _printed_points(groups, means)),
-    ]  # fmt: skip
+        (
+            f"The other points. Tau: {len(preset.sweep_seeds)} graphs, Shield: {few}, baselines: "
+            f"{len(preset.graph_seeds)} graphs",
+            _printed_points(groups, means),
+        ),
+    ]
     figures = [
-        ("tradeoff", "Replay return against RAG, AUC-R and SM-R: RAPO along w_H and eta, beside "
-         "methods that leave the kernel alone; up and to the left is better; ratios above "
-         f"{EDGE:g} stand at the edge",
-         pareto_figure(groups, means)),
-        ("w_H", "What w_H buys and costs; the dotted line is where the paper sees returns diminish",
-         w_H_figure(groups["RAPO"], means)),
-    ]  # fmt: skip
+        (
+            "tradeoff",
+            "Replay return against RAG, AUC-R and SM-R: RAPO along w_H and eta, beside methods "
+            "that leave the kernel alone; up and to the left is better; ratios above "
+            f"{EDGE:g} stand at the edge",
+            pareto_figure(groups, means),
+        ),
+        (
+            "w_H",
+            "What w_H buys and costs; the dotted line is where the paper sees returns diminish",
+            w_H_figure(groups["RAPO"], means),
+        ),
+    ]
     if len(compared):
         text.append(
             f"Is that fair? On {few}, RAPO was also trained under the changed constants "
@@ -86,9 +105,13 @@ def analyse(results: Results) -> Section:
         )
     if len(tuned):
         figures.append(
-            ("shield_tuning", "How Shield-UM's threshold was found: Replay return of each trial on "
-             "held-out episodes, in units of GE's, less RAPO's", tuning_figure(tuned))
-        )  # fmt: skip
+            (
+                "shield_tuning",
+                "How Shield-UM's threshold was found: Replay return of each trial on held-out "
+                "episodes, in units of GE's, less RAPO's",
+                tuning_figure(tuned),
+            )
+        )
     files = {"tradeoff": curve, "tradeoff_retrained": compared, "shield_tuning": tuned}
     return Section(
         name="tradeoff",
@@ -101,68 +124,63 @@ def analyse(results: Results) -> Section:
     )
 
 
-def _row(point: Point, found: pd.DataFrame) -> dict[str, Any]:
-    row: dict[str, Any] = {
-        "group": point.group, "name": point.name, "w_H": point.params.w_H, "eta": point.params.eta,
-        "tau": point.params.tau, "threshold": point.threshold, "graphs": len(found),
-    }  # fmt: skip
-    for metric in COLUMNS:
-        interval = mean_interval(found[metric])
-        row |= {
-            metric: interval.mean,
-            f"{metric}_low": interval.low,
-            f"{metric}_high": interval.high,
-        }
-    return row
+def _row(point: Point, means: pd.DataFrame) -> dict[str, Any]:
+    return {
+        "group": point.group,
+        "name": point.name,
+        "w_H": point.params.w_H,
+        "eta": point.params.eta,
+        "tau": point.params.tau,
+        "threshold": point.threshold,
+        "graphs": len(means),
+        **interval_columns(means),
+    }
 
 
 def _printed_grid(preset: Preset, means: Means) -> pd.DataFrame:
     points = {(p.params.w_H, p.params.eta): means[p.tasks] for p in grid(preset)}
+    cells = {
+        key: f"{with_interval(values['RAG'])} / {with_interval(values['ReplayRet'])}"
+        for key, values in points.items()
+    }
+    etas = sorted({eta for _, eta in points})
+    return pd.DataFrame(
+        [
+            {"w_H": f"{w:g}"} | {f"eta {eta:g}": cells.get((w, eta), "-") for eta in etas}
+            for w in sorted({w for w, _ in points})
+        ]
+    )
+
+
+def _printed_points(groups: Groups, means: Means) -> pd.DataFrame:
+    policies = {"baselines": "", "Shield": "Shield, ", "tau": "RAPO, "}
+    return pd.DataFrame(
+        [
+            {"": f"{policy}{point.name}"}
+            | {TITLES[m]: with_interval(means[point.tasks][m]) for m in METRICS}
+            for group, policy in policies.items()
+            for point in groups[group]
+        ]
+    )
+
+
+def _compared(results: Results, base: float) -> pd.DataFrame:
+    """Compare evaluated and retrained points on the same graphs, RAG also pair by pair."""
     rows = []
-    for w in sorted({w for w, _ in points}):
-        row = {"w_H": f"{w:g}"}
-        for eta in sorted({eta for _, eta in points}):
-            found = points.get((w, eta))
-            row[f"eta {eta:g}"] = (
-                "-"
-                if found is None
-                else f"{with_interval(found['RAG'])} / {with_interval(found['ReplayRet'])}"
-            )
+    for evaluated, trained in checks(results.preset):
+        a, b = (unit_means(results, point.tasks, base) for point in (evaluated, trained))
+        gap = paired_interval(a["RAG"], b["RAG"])
+        row = {"constants": evaluated.name}
+        row |= {"RAG evaluated": with_interval(a["RAG"]), "RAG trained": with_interval(b["RAG"])}
+        row["difference (paired)"] = interval_text(gap.difference, gap.low, gap.high, "+.2f")
+        row["ReplayRet evaluated"] = with_interval(a["ReplayRet"])
+        row["ReplayRet trained"] = with_interval(b["ReplayRet"])
         rows.append(row)
     return pd.DataFrame(rows)
 
 
-def _printed_points(groups: Groups, means: Means) -> pd.DataFrame:
-    rows = []
-    for group in ("baselines", "Shield", "tau"):
-        for point in groups[group]:
-            who = {"Shield": f"Shield, {point.name}", "tau": f"RAPO, {point.name}"}
-            row = {"": who.get(point.group, point.name)}
-            row |= {TITLES[m]: with_interval(means[point.tasks][m]) for m in METRICS}
-            rows.append(row)
-    return pd.DataFrame(rows)
-
-
-def _compared(results: Results, base: float) -> pd.DataFrame:
-    """Evaluated and retrained points of the same graphs, with the paired difference of RAG."""
-    rows = []
-    for _, evaluated, trained in checks(results.preset):
-        a, b = (unit_means(results, point.tasks, base) for point in (evaluated, trained))
-        gap = paired_interval(a["RAG"], b["RAG"])
-        between = "" if np.isnan(gap.low) else f" [{gap.low:.2f}, {gap.high:.2f}]"
-        rows.append({
-            "constants": evaluated.name,
-            "RAG evaluated": with_interval(a["RAG"]),
-            "RAG trained": with_interval(b["RAG"]),
-            "difference (paired)": f"{gap.difference:+.2f}{between}",
-            "ReplayRet evaluated": with_interval(a["ReplayRet"]),
-            "ReplayRet trained": with_interval(b["ReplayRet"]),
-        })  # fmt: skip
-    return pd.DataFrame(rows)
-
-
 def _tunings(results: Results) -> pd.DataFrame:
-    """Trials of every Shield-UM: graph_seed, threshold, ReplayRet, target; and which was taken."""
+    """List the trials of every Shield-UM; `taken` says whether a trial's threshold was kept."""
     preset = results.preset
     if "Shield-UM" not in preset.methods:
         return pd.DataFrame()

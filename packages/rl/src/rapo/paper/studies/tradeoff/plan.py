@@ -1,4 +1,4 @@
-"""Where the trade-off looks: RAPO under changed fields, trained anew, baselines and shields."""
+"""Points of the trade-off: RAPO under changed fields, trained anew, baselines and shields."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Means = dict[tuple[Evaluation, ...], pd.DataFrame]
 
 @dataclass(frozen=True)
 class Point:
-    """A place in the picture: evaluations of one kind on several graphs."""
+    """A point of the figure: evaluations of one kind on several graphs."""
 
     group: str
     """`RAPO`, `tau`, `retrained`, `Shield` or a baseline."""
@@ -36,26 +36,26 @@ Groups = dict[str, list[Point]]
 
 
 def changes_of(params: FieldParams, base: FieldParams) -> tuple[tuple[str, float], ...]:
-    """What differs from the preset's, so that its own point is Table 1's evaluation."""
+    """List the constants that differ from the preset's; none do at Table 1's own point."""
     mine, other = params.to_dict(), base.to_dict()
     return tuple((name, float(mine[name])) for name in mine if mine[name] != other[name])
 
 
 def under(preset: Preset, params: FieldParams, seeds: Sequence[int]) -> tuple[Evaluation, ...]:
-    """RAPO's trained policy under other constants of the fields."""
+    """Evaluate RAPO's trained policy under other constants of the fields."""
     changed = changes_of(params, preset.params)
     label = "-".join(["RAPO", *(f"{name}{value:g}" for name, value in changed)]) if changed else ""
     return tuple(preset.evaluation("RAPO", s, params=changed, label=label) for s in seeds)
 
 
 def shield_evaluations(preset: Preset, threshold: float) -> tuple[Evaluation, ...]:
-    """GE behind a shield; the fixed Shield's own threshold is no change."""
-    given = None if threshold == SHIELD_THRESHOLD else threshold
-    return tuple(preset.evaluation("Shield", s, threshold=given) for s in preset.retrain_seeds)
+    """Evaluate GE behind a shield; the fixed Shield's own threshold is no change."""
+    changed = None if threshold == SHIELD_THRESHOLD else threshold
+    return tuple(preset.evaluation("Shield", s, threshold=changed) for s in preset.retrain_seeds)
 
 
 def grid(preset: Preset) -> list[Point]:
-    """w_H x eta at the default tau, the default among them."""
+    """List the points of w_H x eta at the default tau, the default among them."""
     values = [replace(preset.params, w_H=w, eta=e) for e in preset.eta for w in preset.w_H]
     if preset.params not in values:
         values.append(preset.params)
@@ -66,13 +66,13 @@ def grid(preset: Preset) -> list[Point]:
 
 
 def tau_sweep(preset: Preset) -> list[Point]:
-    """Tau at the default w_H and eta."""
+    """List the points of tau at the default w_H and eta."""
     values = [replace(preset.params, tau=tau) for tau in preset.tau]
     return [Point("tau", f"tau {p.tau:g}", under(preset, p, preset.sweep_seeds), p) for p in values]
 
 
-def checks(preset: Preset) -> list[tuple[FieldParams, Point, Point]]:
-    """Constants, RAPO's policy evaluated under them, and one trained under them; same graphs."""
+def checks(preset: Preset) -> list[tuple[Point, Point]]:
+    """Pair RAPO's policy evaluated under constants with one trained under them, graph by graph."""
     if not preset.retrained:
         return []
     own = preset.params
@@ -81,18 +81,13 @@ def checks(preset: Preset) -> list[tuple[FieldParams, Point, Point]]:
     for p in values:
         name = " ".join(f"{k} {v:g}" for k, v in changes_of(p, own)) or "default"
         trained = retrained(preset, params=p)
-        pairs.append(
-            (
-                p,
-                Point("RAPO", name, under(preset, p, preset.retrain_seeds), p),
-                Point("retrained", name, trained, p),
-            )
-        )
+        evaluated = Point("RAPO", name, under(preset, p, preset.retrain_seeds), p)
+        pairs.append((evaluated, Point("retrained", name, trained, p)))
     return pairs
 
 
 def shields(preset: Preset) -> list[Point]:
-    """The fixed-threshold Shield at each threshold."""
+    """List the points of the fixed-threshold Shield at each threshold."""
     return [
         Point("Shield", f"threshold {t:g}", shield_evaluations(preset, t), threshold=t)
         for t in preset.thresholds
@@ -100,7 +95,7 @@ def shields(preset: Preset) -> list[Point]:
 
 
 def baselines(preset: Preset) -> list[Point]:
-    """Table 1's rows of the methods that do not deform."""
+    """List Table 1's rows of the methods that leave the kernel alone."""
     return [
         Point(m, m, tuple(preset.evaluation(m, s) for s in preset.graph_seeds))
         for m in BASELINES
@@ -109,8 +104,8 @@ def baselines(preset: Preset) -> list[Point]:
 
 
 def plan(preset: Preset) -> list[Evaluation]:
-    """All points, and GE's return on the main graphs, the unit of ReplayRet."""
+    """List all points, and GE on the main graphs, whose return is the unit of ReplayRet."""
     points = [*grid(preset), *tau_sweep(preset), *shields(preset), *baselines(preset)]
-    points += [point for _, *pair in checks(preset) for point in pair]
+    points += [point for pair in checks(preset) for point in pair]
     wanted = [preset.evaluation("GE", s) for s in preset.graph_seeds]
     return list(dict.fromkeys([*wanted, *(each for point in points for each in point.tasks)]))
