@@ -375,9 +375,9 @@ def test_the_command_writes_the_setting_only_when_asked(tmp_path, calls, monkeyp
     target.write_text("before")
     monkeypatch.setattr(command, "SETTING_FILE", target)
     numbers = {"points": 2, "rounds": 1, "around": 2, "finalists": 1, "jobs": None}
-    calibrate_from_words(tmp_path / "log", steps="1e1", write=False, **numbers)
+    calibrate_from_words(tmp_path / "log", steps=10, write=False, **numbers)
     assert target.read_text() == "before" and "wrote" not in capsys.readouterr().out
-    calibrate_from_words(tmp_path / "log", steps="1e1", write=True, **numbers)
+    calibrate_from_words(tmp_path / "log", steps=10, write=True, **numbers)
     chosen = json.loads((tmp_path / "log" / "chosen.json").read_text())
     assert Setting.from_dict(tomllib.loads(target.read_text())) == Setting.from_dict(
         chosen["setting"]
@@ -389,5 +389,5 @@ def test_the_command_writes_the_setting_only_when_asked(tmp_path, calls, monkeyp
 def test_bad_numbers_are_named(tmp_path, calls, name):
     numbers = {"points": 2, "rounds": 1, "around": 2, "finalists": 1, "jobs": None, name: 0}
     with pytest.raises(ValueError, match=f"--{name} must be a whole number >= 1, got 0"):
-        calibrate_from_words(tmp_path / "log", steps="10", write=False, **numbers)
+        calibrate_from_words(tmp_path / "log", steps=10, write=False, **numbers)
     assert calls["screened"] == [] and not (tmp_path / "log").exists()

@@ -171,7 +171,7 @@ def setting_text(setting: Setting) -> str:
         lines += ["", f"# {title}"]
         for name in names:
             value = values.pop(name)
-            if value is not None:  # a file has no word for None
+            if value is not None:  # TOML has no null: a missing line says the same
                 lines.append(f"{name} = {json.dumps(value)}")
     if values:
         raise UserError(f"no group of the setting's file holds {sorted(values)}")

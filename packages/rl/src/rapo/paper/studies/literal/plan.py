@@ -11,7 +11,7 @@ METHODS = ("SS", "DR", "PM-ST", "RAPO")
 
 
 def evaluations(preset: Preset, method: str) -> list[Evaluation]:
-    """A method trained without budgets on the graphs of this study."""
+    """Evaluate a method that was trained without budgets, on the graphs of this study."""
     changes = {
         "steps": preset.literal_steps,
         "setting": preset.setting.replace(budget=0.0),
@@ -29,7 +29,7 @@ def evaluations(preset: Preset, method: str) -> list[Evaluation]:
 
 
 def plan(preset: Preset) -> list[Evaluation]:
-    """All methods, graph by graph, and GE's return on the main graphs, the unit."""
-    each = [evaluations(preset, method) for method in METHODS]
+    """List GE on the main graphs, whose return is the unit, and all methods, graph by graph."""
+    rows = [evaluations(preset, method) for method in METHODS]
     unit = [preset.evaluation("GE", seed) for seed in preset.graph_seeds]
-    return unit + [one for row in zip(*each, strict=True) for one in row]
+    return unit + [each for graph in zip(*rows, strict=True) for each in graph]

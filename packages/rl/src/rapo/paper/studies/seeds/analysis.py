@@ -1,4 +1,4 @@
-"""Variances between graphs, starts and episodes."""
+"""How much of the variance lies between graphs, between starts, and between episodes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pandas as pd
 from rapo.paper.jobs import Evaluation
 from rapo.paper.paper import METRICS
 from rapo.paper.results import Results
-from rapo.paper.studies.graph_means import TITLES
+from rapo.paper.studies.graph_means import TITLES, interval_text
 from rapo.paper.studies.section import Section
 from rapo.paper.studies.seeds.plan import METHODS, evaluations
 
@@ -19,17 +19,17 @@ Float = npt.NDArray[np.float64]
 
 
 def components(values: Float) -> dict[str, float]:
-    """Variances between graphs, starts and episodes.
+    """Split the variance of episodes between graphs, starts and episodes.
 
     Episodes have the same draws under every start of a graph, so within a graph starts and episodes
-    are crossed: what is left after both means is chance. Estimates by expected mean squares, those
-    below 0 set to 0; `episodes` is the episode's own part and the rest.
+    are crossed, and the variance that neither explains is chance. Estimates are those of expected
+    mean squares; negative ones are set to 0. `episodes` is the episode's own part and chance.
 
     Args:
         values: (graphs, starts, episodes), at least two of each.
 
     Returns:
-        `graphs`, `starts`, `episodes`.
+        Variances by name: `graphs`, `starts` and `episodes`.
     """
     g, s, e = values.shape
     by_start, by_episode = values.mean(axis=2, keepdims=True), values.mean(axis=1, keepdims=True)
@@ -46,7 +46,7 @@ def components(values: Float) -> dict[str, float]:
 
 
 def analyse(results: Results) -> Section:
-    """Shares of the variance of an episode, and of a cell's std over graph means."""
+    """Tabulate shares of the variance of an episode, and of a cell's std over graph means."""
     preset, base = results.preset, results.base_return()
     rows: list[dict[str, Any]] = []
     for method in METHODS:
@@ -61,19 +61,20 @@ def analyse(results: Results) -> Section:
                 {"method": method, "metric": metric, "episodes_used": used, "mean": mean}
                 | _shares(cube)
             )
-    found = pd.DataFrame(rows)
-    most = max(rows, key=lambda row: np.nan_to_num(row["starts_of_cell"], nan=-1.0))
+    table = pd.DataFrame(rows)
+    shares = {(row["method"], row["metric"]): float(row["starts_of_cell"]) for row in rows}
+    method, metric = most = max(shares, key=lambda key: np.nan_to_num(shares[key], nan=-1.0))
     text = [
         f"{preset.nodes} nodes, {len(preset.spread_seeds)} graphs, {preset.starts} seeds of the "
         f"optimiser on each, {preset.episodes} episodes with the same draws under each, "
         f"{preset.steps:,} training steps. A random-effects split by expected mean squares.",
     ]
-    if np.isfinite(most["starts_of_cell"]):
+    if np.isfinite(shares[most]):
         text.append(
             "In Table 1 every graph has a seed of its own, so its std over graph means holds "
             "graphs, optimiser and what is left of the episodes. The optimiser's share of that "
-            f"variance is at most {most['starts_of_cell']:.0%} ({most['method']}, "
-            f"{TITLES[most['metric']]}), in RAPO's RAG {_of(found, 'RAPO', 'RAG'):.0%}."
+            f"variance is at most {shares[most]:.0%} ({method}, {TITLES[metric]}), in RAPO's RAG "
+            f"{shares['RAPO', 'RAG']:.0%}."
         )
     else:
         text.append("A split needs two graphs and two seeds.")
@@ -81,8 +82,8 @@ def analyse(results: Results) -> Section:
         name="seeds",
         title="Seeds of the optimiser",
         text=text,
-        tables=[("Variance of an episode, and the optimiser's share of a cell's", _printed(found))],
-        files={"seeds": found},
+        tables=[("Variance of an episode, and the optimiser's share of a cell's", _printed(table))],
+        files={"seeds": table},
     )
 
 
@@ -94,27 +95,22 @@ def _episodes(results: Results, evaluation: Evaluation, metric: str, base: float
 
 
 def _shares(cube: Float) -> dict[str, float]:
-    """Parts, their shares of an episode's variance, and the starts' share of a graph mean's."""
-    names = ("graphs", "starts", "episodes")
-    if min(cube.shape) < 2:
-        empty = {**dict.fromkeys(names, np.nan), **{f"{n}_share": np.nan for n in names}}
-        return {**empty, "starts_of_cell": np.nan}
-    parts = components(cube)
-    whole = sum(parts.values())
-    cell = parts["graphs"] + parts["starts"] + parts["episodes"] / cube.shape[2]
+    """Return the variances, their shares of an episode's, and the starts' share of a graph mean's.
+
+    All are NaN where a graph, a start or an episode stands alone.
+    """
+    alone = min(cube.shape) < 2
+    parts = dict.fromkeys(("graphs", "starts", "episodes"), np.nan) if alone else components(cube)
+    whole = sum(parts.values()) or np.nan
+    cell = parts["graphs"] + parts["starts"] + parts["episodes"] / max(cube.shape[2], 1)
     return {
         **parts,
-        **{f"{n}_share": parts[n] / whole if whole > 0 else np.nan for n in names},
-        "starts_of_cell": parts["starts"] / cell if cell > 0 else np.nan,
+        **{f"{name}_share": part / whole for name, part in parts.items()},
+        "starts_of_cell": parts["starts"] / (cell or np.nan),
     }
 
 
-def _of(found: pd.DataFrame, method: str, metric: str) -> float:
-    row = found[(found["method"] == method) & (found["metric"] == metric)]
-    return float(row["starts_of_cell"].iloc[0])
-
-
-def _printed(found: pd.DataFrame) -> pd.DataFrame:
+def _printed(table: pd.DataFrame) -> pd.DataFrame:
     def share(value: float) -> str:
         return "-" if np.isnan(value) else f"{value:.0%}"
 
@@ -127,11 +123,9 @@ def _printed(found: pd.DataFrame) -> pd.DataFrame:
                 "between graphs": share(row["graphs_share"]),
                 "between seeds of the optimiser": share(row["starts_share"]),
                 "episodes": share(row["episodes_share"]),
-                "std between seeds": "-"
-                if np.isnan(row["starts"])
-                else f"{row['starts'] ** 0.5:.3f}",
+                "std between seeds": interval_text(row["starts"] ** 0.5, np.nan, np.nan, ".3f"),
                 "the optimiser's share of a cell": share(row["starts_of_cell"]),
             }
-            for row in found.to_dict("records")
+            for row in table.to_dict("records")
         ]
     )

@@ -7,11 +7,11 @@ from rapo.paper.presets import Preset
 
 METHODS = ("GE", "PM-ST", "RAPO")
 APART = 1000
-"""Between the seeds of the optimiser on one graph; the first is that of Table 1."""
+"""Difference between the optimiser's seeds on one graph; the first seed is that of Table 1."""
 
 
 def evaluations(preset: Preset, method: str) -> dict[tuple[int, int], Evaluation]:
-    """By graph and start."""
+    """Evaluate a method from every seed of the optimiser, by graph and start."""
     return {
         (seed, start): Evaluation(
             Policy(preset.config(method, seed, seed=seed + APART * start)),
@@ -24,6 +24,6 @@ def evaluations(preset: Preset, method: str) -> dict[tuple[int, int], Evaluation
 
 
 def plan(preset: Preset) -> list[Evaluation]:
-    """All methods, graphs and starts, and GE's return on the main graphs, the unit."""
+    """List GE on the main graphs, whose return is the unit, and all methods, graphs and starts."""
     unit = [preset.evaluation("GE", seed) for seed in preset.graph_seeds]
     return unit + [each for m in METHODS for each in evaluations(preset, m).values()]
