@@ -35,8 +35,8 @@ def write_run(path: Path, config: RunConfig) -> None:
     kwargs = values["env_kwargs"]
     if isinstance(fit := kwargs.get("fit"), dict):  # what was not measured; TOML has no null
         unmeasured = {k: float("nan") for k, v in fit.items() if v is None and k != "spec"}
-        values["env_kwargs"] = {**kwargs, "fit": _without_none({**fit, **unmeasured})}
-    elif _has_none(kwargs):
+        kwargs = values["env_kwargs"] = {**kwargs, "fit": _without_none({**fit, **unmeasured})}
+    if _has_none(kwargs):
         values["env_kwargs"] = json.dumps(kwargs)
     head = f"# rapo {VERSION}; rapo train --config {NAME} --out FOLDER repeats this run.\n"
     with written_whole(path) as part:
