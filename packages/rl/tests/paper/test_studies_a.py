@@ -207,7 +207,7 @@ def test_tradeoff_numbers(tmp_path, section):
     grid = table(told, "RAPO over w_H").set_index("w_H")
     assert grid.loc["4", "eta 0.01"].startswith("0.27 [0.02, 0.52] / 0.70 [")
     both = told.files["tradeoff_retrained"].set_index("constants")
-    assert both.loc["w_H 4", "difference (paired)"] == "+0.00 [0.00, 0.00]"
+    assert both.loc["w_H 4", "difference (paired)"] == "+0.00 [+0.00, +0.00]"
     tuned = told.files["shield_tuning"]
     assert tuned["taken"].tolist() == [False, True] * 2
     assert [name for name, *_ in told.figures] == ["tradeoff", "w_H", "shield_tuning"]

@@ -1,4 +1,4 @@
-"""What a study gives: tables, figures and claims, as one section of the report."""
+"""`Section`: tables, figures and claims of a study, one section of the report."""
 
 from __future__ import annotations
 
@@ -17,4 +17,4 @@ class Section(page.Section):
 
     claims: Sequence[Claim] = ()
     files: dict[str, pd.DataFrame] = field(default_factory=dict)
-    """CSV files to write, by name."""
+    """CSV files by name, without the ending."""

@@ -23,28 +23,28 @@ EVERYONE = "graph means of all methods"
 
 
 def stimulus_means(frame: pd.DataFrame) -> pd.DataFrame:
-    """OddsRatio and the ratios, a row per graph and stimulus that came at least twice."""
+    """Average OddsRatio and the ratios of each graph and stimulus that came at least twice."""
     groups = frame.groupby(["graph_seed", "stimulus"])[["OddsRatio", *METRICS]]
     return groups.mean()[groups.count()["RAG"] >= 2]
 
 
 def chance(frame: pd.DataFrame, metric: str) -> float:
-    """Share of a metric's variance over episodes that is left at a fixed graph and stimulus."""
-    known = frame.dropna(subset=[metric])
-    groups = known.groupby(["graph_seed", "stimulus"])[metric]
-    freedom = len(known) - groups.ngroups
-    if freedom <= 0 or not known[metric].var(ddof=1) > 0:
+    """Compute the share of a metric's variance that is left at a fixed graph and stimulus."""
+    defined = frame.dropna(subset=[metric])
+    groups = defined.groupby(["graph_seed", "stimulus"])[metric]
+    freedom = len(defined) - groups.ngroups
+    if freedom <= 0 or not defined[metric].var(ddof=1) > 0:
         return np.nan
-    within = float(((known[metric] - groups.transform("mean")) ** 2).sum()) / freedom
-    return min(within / float(known[metric].var(ddof=1)), 1.0)
+    within = float(((defined[metric] - groups.transform("mean")) ** 2).sum()) / freedom
+    return min(within / float(defined[metric].var(ddof=1)), 1.0)
 
 
 def correlations(frames: Frames, often: pd.DataFrame) -> pd.DataFrame:
-    """OddsRatio against RAG, AUC_R and SM_R: within RAPO's runs at four levels, and over methods.
+    """Correlate OddsRatio with RAG, AUC_R and SM_R within RAPO's runs, and over all methods.
 
-    `within graphs` takes each graph's means off first. Over the graph means of all methods it says
-    no more than that RAPO differs from the rest. `chance` is the share of the metric's variance
-    over episodes that graph and stimulus leave open.
+    `within graphs` takes each graph's means off first. The correlation over the graph means of all
+    methods says no more than that RAPO differs from the other methods. `chance` is the share of the
+    metric's variance over episodes that graph and stimulus leave open.
 
     Args:
         frames: the episodes of Table 1 by method.
@@ -72,12 +72,11 @@ def correlations(frames: Frames, often: pd.DataFrame) -> pd.DataFrame:
         if len(odds) == 1:
             levels = {name: levels[name] for name in ("episodes", STIMULI)}
         for level, (x, y) in levels.items():
-            found, ranks = correlation(x, y), correlation(x, y, "spearman")
-            rows.append(
-                {"metric": metric, "level": level, "r": found.r, "low": found.low,
-                 "high": found.high, "p": found.p, "n": found.n, "spearman": ranks.r,
-                 "chance": chance(often, metric) if level == "episodes" else np.nan}
-            )  # fmt: skip
+            pearson, spearman = correlation(x, y), correlation(x, y, "spearman")
+            row = {"metric": metric, "level": level}
+            row |= {name: getattr(pearson, name) for name in ("r", "low", "high", "p", "n")}
+            left = chance(often, metric) if level == "episodes" else np.nan
+            rows.append(row | {"spearman": spearman.r, "chance": left})
     return pd.DataFrame(rows)
 
 
@@ -121,8 +120,8 @@ def correlation_claims(table: pd.DataFrame) -> list[Claim]:
     return claims
 
 
-def printed_correlations(found: pd.DataFrame) -> pd.DataFrame:
-    """The table as it is shown."""
+def printed_correlations(table: pd.DataFrame) -> pd.DataFrame:
+    """Format the correlations."""
     return pd.DataFrame(
         [
             {
@@ -137,6 +136,6 @@ def printed_correlations(found: pd.DataFrame) -> pd.DataFrame:
                 if np.isnan(row["chance"])
                 else f"{row['chance']:.0%} of its variance",
             }
-            for row in found.to_dict("records")
+            for row in table.to_dict("records")
         ]
     )

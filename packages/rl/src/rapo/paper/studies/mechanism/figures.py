@@ -31,7 +31,7 @@ def _band(ax: Any, curve: pd.DataFrame, colour: str, label: str, style: Any = "-
 def odds_figure(
     curves: Frames, frames: Frames, often: pd.DataFrame | None, horizons: tuple[int, ...]
 ) -> Any:
-    """Odds ratio over Replay, and against RAG within RAPO."""
+    """Draw the odds ratio over Replay, and against RAG within RAPO's runs."""
     from rapo.html.figures import COLOURS, new_figure, tidy
 
     figure, (left, right) = new_figure(
@@ -42,18 +42,19 @@ def odds_figure(
         curve = in_phase(pooled(curves[method], "odds_ratio"), horizons, REPLAY)
         _band(left, curve, COLOURS[method], method, styles.get(method, "-"))
     left.axhline(ODDS_RATIO, color="#6B7280", lw=1, ls=(0, (4, 3)), zorder=1)
-    left.text(1.0, ODDS_RATIO, " the paper's\n RAPO mean", transform=left.get_yaxis_transform(),
-              va="center", fontsize=8.5, color="#555B66")  # fmt: skip
-    left.set(ylim=(0, 1.08), xlabel="step of Replay", ylabel="odds ratio of harmful entry",
-             xlim=(0, horizons[REPLAY]))  # fmt: skip
+    text = {"va": "center", "fontsize": 8.5, "color": "#555B66"}
+    beside = left.get_yaxis_transform()
+    left.text(1.0, ODDS_RATIO, " the paper's\n RAPO mean", transform=beside, **text)
+    left.set(xlabel="step of Replay", ylabel="odds ratio of harmful entry")
+    left.set(xlim=(0, horizons[REPLAY]), ylim=(0, 1.08))
     left.set_title("Harmful entry is contracted throughout Replay", fontsize=11.5)
     left.legend(frameon=False, fontsize=9, loc="center right", bbox_to_anchor=(1, 0.72))
     if often is not None:
         rapo, means = frames[RAPO], stimulus_means(often)
-        right.plot(rapo["OddsRatio"], rapo["RAG"], ".", color=COLOURS[RAPO], alpha=0.35, ms=5,
-                   label="an episode")  # fmt: skip
-        right.plot(means["OddsRatio"], means["RAG"], "o", mfc="none", mec="#1F2430", mew=1.0,
-                   ms=4.5, label="mean of a stimulus")  # fmt: skip
+        dots = {"color": COLOURS[RAPO], "alpha": 0.35, "ms": 5}
+        right.plot(rapo["OddsRatio"], rapo["RAG"], ".", label="an episode", **dots)
+        rings = {"mfc": "none", "mec": "#1F2430", "mew": 1.0, "ms": 4.5}
+        right.plot(means["OddsRatio"], means["RAG"], "o", label="mean of a stimulus", **rings)
         right.legend(frameon=False, fontsize=9, loc="upper left")
     right.set(xlabel="OddsRatio (mean over Replay)", ylabel="RAG")
     right.set_title("Contraction and replay within RAPO's runs", fontsize=11.5)
@@ -63,7 +64,7 @@ def odds_figure(
 
 
 def scar_figure(curves: Frames, horizons: tuple[int, ...]) -> Any:
-    """Scar mass across the phases."""
+    """Draw the scar mass across the phases."""
     from rapo.html.figures import COLOURS, mark_phases, new_figure, tidy
 
     shown = [m for m in (RAPO, CONTROL) if m in curves]
@@ -83,7 +84,7 @@ def scar_figure(curves: Frames, horizons: tuple[int, ...]) -> Any:
 
 
 def reach_figure(curves: Frames, horizons: tuple[int, ...]) -> Any:
-    """Activity inside and outside V_sens."""
+    """Draw the activity inside and outside V_sens."""
     from rapo.html.figures import COLOURS, mark_phases, new_figure, tidy
 
     figure, axes = new_figure(1, 2, width=11.0, height=4.0)
@@ -101,31 +102,31 @@ def reach_figure(curves: Frames, horizons: tuple[int, ...]) -> Any:
         ax.set(xlim=(0, sum(horizons)), xlabel="step", ylabel="active nodes")
         ax.set_ylim(bottom=0)
         ax.set_title(title, fontsize=11.5, pad=20)
-    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=4,
-                  frameon=False, fontsize=9)  # fmt: skip
+    handles, labels = axes[0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=4, frameon=False, fontsize=9)
     return figure
 
 
 def compounding_figure(steps: pd.DataFrame) -> Any:
-    """Sensitive mass against the twin, beside powers of one contraction."""
+    """Draw the sensitive mass over the twin's, beside powers of one contraction."""
     from rapo.html.figures import COLOURS, new_figure, tidy
 
     figure, ax = new_figure(1, 1, width=8.0, height=4.0)
     first = steps[steps["step"] < 100]
     x = (first["step"] + first["end"]) / 2
-    ax.plot(x, first["odds_ratio"], color=COLOURS["PM-ST"], lw=1.8, ls=(0, (5, 2)),
-            label="one step: odds ratio")  # fmt: skip
-    ax.plot(x, first["mass_ratio"], color=COLOURS[RAPO], lw=2, marker="o", ms=3.5,
-            label="sensitive mass, RAPO over its P0 twin (bins of 10)")  # fmt: skip
+    dashed = {"color": COLOURS["PM-ST"], "lw": 1.8, "ls": (0, (5, 2))}
+    ax.plot(x, first["odds_ratio"], label="one step: odds ratio", **dashed)
+    label = "sensitive mass, RAPO over its P0 twin (bins of 10)"
+    ax.plot(x, first["mass_ratio"], color=COLOURS[RAPO], lw=2, marker="o", ms=3.5, label=label)
     psi, t = float(steps["odds_ratio"].mean()), np.arange(1, 101)
-    ax.plot(t, psi**t, color="#6B7280", lw=1.4, ls=(0, (1, 1.5)), marker=".",
-            label="psi^t: a cascade that is not fed anew")  # fmt: skip
+    dotted = {"color": "#6B7280", "lw": 1.4, "ls": (0, (1, 1.5)), "marker": "."}
+    ax.plot(t, psi**t, label="psi^t: a cascade that is not fed anew", **dotted)
     shown = first["mass_ratio"][first["mass_ratio"] > 0]
     ax.set_yscale("log")
     ax.set_yticks([1, 0.3, 0.1, 0.03, 0.01, 0.003], ["1", "0.3", "0.1", "0.03", "0.01", "0.003"])
     ax.minorticks_off()
-    ax.set(xlabel="step of Replay", ylabel="share of the nominal", xlim=(0, 100),
-           ylim=(np.nanmin([0.1, *shown]) / 2, 1.2 * np.nanmax([1, *shown])))  # fmt: skip
+    ax.set(xlabel="step of Replay", ylabel="share of the nominal", xlim=(0, 100))
+    ax.set_ylim(np.nanmin([0.1, *shown]) / 2, 1.2 * np.nanmax([1, *shown]))
     ax.set_title("One step's contraction, and what many steps make of it", fontsize=11.5)
     ax.legend(frameon=False, fontsize=9, loc="upper right")
     tidy(ax)

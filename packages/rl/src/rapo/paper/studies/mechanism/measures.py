@@ -1,4 +1,4 @@
-"""What the evaluations of Table 1 say about mechanism: pure functions of frames."""
+"""Measures of mechanism from the evaluations of Table 1: pure functions of frames."""
 
 from __future__ import annotations
 
@@ -26,23 +26,24 @@ Float = npt.NDArray[np.float64]
 Frames = Mapping[str, pd.DataFrame]
 """Episodes or curves by method."""
 Rows = Mapping[str, Mapping[Any, Any]]
+"""Rows of `by_method` by method."""
 
 
 def pooled(curves: pd.DataFrame, trace: str) -> pd.DataFrame:
-    """The curve of one method over graphs: a row per bin with step, end, mean over graphs and std.
+    """Pool a trace of one method over graphs: a row per bin with step, end, mean and std.
 
-    The std is that of all episodes of all graphs: within graphs and between them. A bin that is
-    undefined on a graph leaves that graph out.
+    The mean is over graphs, the std over all episodes of all graphs. A graph on which a bin is
+    undefined is left out of that bin.
     """
     first = curves[curves["graph_seed"] == curves["graph_seed"].iloc[0]]
     shape = (-1, len(first))  # every graph has the same bins
     means = curves[trace].to_numpy(float).reshape(shape)
     stds = np.nan_to_num(curves[f"{trace}_std"].to_numpy(float).reshape(shape))
-    known = np.isfinite(means)
-    episodes, graphs = int(first["episodes"].iloc[0]), known.sum(axis=0)
+    defined = np.isfinite(means)
+    episodes, graphs = int(first["episodes"].iloc[0]), defined.sum(axis=0)
     mean = np.where(graphs > 0, np.nansum(means, axis=0) / np.maximum(graphs, 1), np.nan)
-    squares = (episodes - 1) * np.where(known, stds**2, 0) + episodes * np.where(
-        known, (means - mean) ** 2, 0
+    squares = (episodes - 1) * np.where(defined, stds**2, 0) + episodes * np.where(
+        defined, (means - mean) ** 2, 0
     )
     std = np.sqrt(squares.sum(axis=0) / np.maximum(episodes * graphs - 1, 1))
     return pd.DataFrame(
@@ -56,20 +57,23 @@ def pooled(curves: pd.DataFrame, trace: str) -> pd.DataFrame:
 
 
 def in_phase(curve: pd.DataFrame, horizons: tuple[int, ...], phase: int) -> pd.DataFrame:
-    """Bins of one phase, with `step` and `end` counted from its start."""
+    """Cut out the bins of one phase, with `step` and `end` counted from its start."""
     start = sum(horizons[:phase])
     part = curve[(curve["step"] >= start) & (curve["step"] < start + horizons[phase])]
     return part.assign(step=part["step"] - start, end=part["end"] - start)
 
 
 def replay_over_exposure(frame: pd.DataFrame, name: str) -> pd.Series[float]:
-    """`E[M_rep] / E[M_exp]` of each graph, as the corollary has it; NaN without an Exposure."""
+    """Divide the means `E[M_rep] / E[M_exp]` of each graph; NaN where nothing was exposed."""
     before, after = (by_unit(frame, f"{name}_{PHASES[phase]}") for phase in (EXPOSURE, REPLAY))
     return after / before.where(before > 0)
 
 
 def injected(frame: pd.DataFrame, rates: Sequence[float], phase: int) -> pd.Series[float]:
-    """Expected seeds a step of each episode: action law times rates; NaN without a law."""
+    """Expect the seeds a step of each episode: action probabilities times rates.
+
+    NaN where the policy's probabilities are not known.
+    """
     names = [f"action{a}_{PHASES[phase]}" for a in range(len(rates))]
     if not set(names) <= set(frame.columns):
         return pd.Series(np.nan, index=frame.index)
@@ -77,23 +81,21 @@ def injected(frame: pd.DataFrame, rates: Sequence[float], phase: int) -> pd.Seri
 
 
 def verdict_of(ratios: Sequence[npt.ArrayLike]) -> str:
-    """`suppressed`, `amplified` or `full` replay, from ratios (graphs,) of several metrics.
+    """Name the replay by ratios (graphs,) of several metrics: suppressed, amplified or full.
 
     A mean has to be further than `FULL` from 1 and, with several graphs, its interval has to
     leave 1 out.
     """
-    words = {"full"}
-    for values in ratios:
-        found = mean_interval(values)
-        if found.mean < 1 - FULL and not found.high >= 1:
-            words.add("suppressed")
-        elif found.mean > 1 + FULL and not found.low <= 1:
-            words.add("amplified")
-    return next(word for word in ("suppressed", "amplified", "full") if word in words)
+    intervals = [mean_interval(values) for values in ratios]
+    if any(each.mean < 1 - FULL and not each.high >= 1 for each in intervals):
+        return "suppressed"
+    if any(each.mean > 1 + FULL and not each.low <= 1 for each in intervals):
+        return "amplified"
+    return "full"
 
 
 def changed_between(shift: float, odds_exposure: float, odds_replay: float) -> str:
-    """What the corollary can hold responsible: `actions`, `kernel`, both, `neither`."""
+    """Name what the corollary can hold responsible: `actions`, `kernel`, both or `neither`."""
     ways = []
     if odds_replay < CONTRACTED:
         ways.append("kernel")
@@ -107,7 +109,7 @@ def changed_between(shift: float, odds_exposure: float, odds_replay: float) -> s
 
 
 def by_method(curves: Frames, frames: Frames, setting: Setting) -> pd.DataFrame:
-    """A row per method: odds ratio, ASD and R_c over graphs, and Corollary 1's verdict."""
+    """Tabulate odds ratio, ASD and R_c over graphs with Corollary 1's verdict, by method."""
     rows = []
     for method, frame in frames.items():
         odds = pooled(curves[method], "odds_ratio")
@@ -128,7 +130,7 @@ def by_method(curves: Frames, frames: Frames, setting: Setting) -> pd.DataFrame:
 
 
 def activity(curves: Frames, frames: Frames, setting: Setting) -> pd.DataFrame:
-    """A row per method: means over graphs of what goes on inside and outside V_sens a step."""
+    """Tabulate means over graphs of the activity a step inside and outside V_sens, by method."""
     rows = []
     for method, frame in frames.items():
         row: dict[str, Any] = {"method": method}
@@ -146,7 +148,7 @@ def activity(curves: Frames, frames: Frames, setting: Setting) -> pd.DataFrame:
 
 
 def with_activity(frame: pd.DataFrame, rates: Sequence[float]) -> pd.DataFrame:
-    """Episodes with activity outside V_sens and seeds injected a step, in Exposure and Replay."""
+    """Add activity outside V_sens and seeds injected a step, in Exposure and Replay."""
     extra: dict[str, Any] = {}
     for phase in (EXPOSURE, REPLAY):
         name = PHASES[phase]
@@ -156,9 +158,9 @@ def with_activity(frame: pd.DataFrame, rates: Sequence[float]) -> pd.DataFrame:
 
 
 def sustained(curves: pd.DataFrame, horizons: tuple[int, ...]) -> float:
-    """Activity outside V_sens in Replay's second half over that in its first, after its start.
+    """Divide the activity outside V_sens in Replay's second half by that in its first half.
 
-    The first tenth is left out: there every cascade still grows.
+    The first tenth of Replay is left out: there every cascade still grows.
     """
     reach, inside = (
         in_phase(pooled(curves, name), horizons, REPLAY) for name in ("reach", "sensitive_mass")
@@ -171,10 +173,11 @@ def sustained(curves: pd.DataFrame, horizons: tuple[int, ...]) -> float:
 
 
 def compounding(rapo: pd.DataFrame, twin: pd.DataFrame, horizons: tuple[int, ...]) -> pd.DataFrame:
-    """Replay bin by bin: sensitive mass of RAPO over its twin's, and the one-step contraction.
+    """Tabulate Replay bin by bin: sensitive mass over the twin's, and the one-step contraction.
 
-    `power` is `psi^t` for the mean odds ratio psi, averaged over the bin's steps: what would be
-    left of a cascade that is not fed anew. The set after step t has passed the gate t + 1 times.
+    `power` is `psi^t` for the mean odds ratio psi, averaged over the bin's steps: the share that
+    would be left of a cascade which is not fed anew. The set after step t has passed the gate
+    t + 1 times.
     """
     mass, free, odds = (
         in_phase(pooled(curves, name), horizons, REPLAY)
@@ -198,11 +201,11 @@ def compounding(rapo: pd.DataFrame, twin: pd.DataFrame, horizons: tuple[int, ...
 
 
 def depths(frames: Frames) -> pd.DataFrame:
-    """A row per graph: sensitive mass over the twin's, the contraction of a step, the exponent.
+    """Tabulate by graph the sensitive mass over the twin's, the contraction of a step, the depth.
 
-    `one_step` weighs each step by its nominal harmful mass, so a cascade that did not spread would
-    keep just that: `mass_ratio = one_step ^ depth` with a depth of 1. More means that mass is lost
-    anew at every generation.
+    `one_step` weighs each step by its nominal harmful mass. A cascade that did not spread would
+    keep just that share: `mass_ratio = one_step ^ depth` with a depth of 1. A larger depth means
+    that mass is lost anew at every generation.
     """
     rapo, twin = frames[RAPO], frames[TWIN]
     before = by_unit(twin, "inside_replay")
@@ -214,17 +217,15 @@ def depths(frames: Frames) -> pd.DataFrame:
 
 
 def _mean(values: Float) -> float:
-    kept = values[np.isfinite(values)]
-    return float(kept.mean()) if kept.size else np.nan
+    defined = values[np.isfinite(values)]
+    return float(defined.mean()) if defined.size else np.nan
 
 
 def curves_file(curves: Frames) -> pd.DataFrame:
-    """Pooled curves of all methods below each other."""
-    parts = []
-    for method, found in curves.items():
-        for trace in ("reach", "sensitive_mass", "odds_ratio", "scar_mass"):
-            curve = pooled(found, trace)
-            curve.insert(0, "trace", trace)
-            curve.insert(0, "method", method)
-            parts.append(curve)
-    return pd.concat(parts, ignore_index=True)
+    """Tabulate the pooled curves of all methods below each other."""
+    parts = {
+        (method, trace): pooled(each, trace)
+        for method, each in curves.items()
+        for trace in ("reach", "sensitive_mass", "odds_ratio", "scar_mass")
+    }
+    return pd.concat(parts, names=["method", "trace"]).reset_index(["method", "trace"])

@@ -1,4 +1,4 @@
-"""The evaluations of Table 1, and RAPO's once more with many episodes a stimulus."""
+"""The evaluations of Table 1, and RAPO with so many episodes that every stimulus repeats."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from rapo.paper.studies.mechanism.measures import RAPO
 from rapo.paper.studies.table1.plan import methods_and_twins
 
 REPEATS = 20
-"""Times the episodes of Table 1 that tell a stimulus' own RAG from chance."""
+"""Factor on the episodes of Table 1 that tells a stimulus' own RAG from chance."""
 
 
 def repeated(preset: Preset) -> list[Evaluation]:
-    """RAPO on every graph with so many episodes that each stimulus comes back many times."""
+    """Evaluate RAPO on every graph with so many episodes that each stimulus repeats."""
     if RAPO not in preset.methods:
         return []
     return [
@@ -27,5 +27,5 @@ def repeated(preset: Preset) -> list[Evaluation]:
 
 
 def plan(preset: Preset) -> list[Evaluation]:
-    """The evaluations of Table 1, and RAPO's once more with many episodes a stimulus."""
+    """List the evaluations of Table 1, and RAPO's with more episodes."""
     return methods_and_twins(preset) + repeated(preset)

@@ -79,20 +79,7 @@ def analyse(results: Results) -> Section:
             _printed_points(groups, means),
         ),
     ]
-    figures = [
-        (
-            "tradeoff",
-            "Replay return against RAG, AUC-R and SM-R: RAPO along w_H and eta, beside methods "
-            "that leave the kernel alone; up and to the left is better; ratios above "
-            f"{EDGE:g} stand at the edge",
-            pareto_figure(groups, means),
-        ),
-        (
-            "w_H",
-            "What w_H buys and costs; the dotted line is where the paper sees returns diminish",
-            w_H_figure(groups["RAPO"], means),
-        ),
-    ]
+    figures = _figures(groups, means)
     if len(compared):
         text.append(
             f"Is that fair? On {few}, RAPO was also trained under the changed constants "
@@ -122,6 +109,23 @@ def analyse(results: Results) -> Section:
         claims=tradeoff_claims(groups, means),
         files={name: part for name, part in files.items() if len(part)},
     )
+
+
+def _figures(groups: Groups, means: Means) -> list[tuple[str, str, Any]]:
+    return [
+        (
+            "tradeoff",
+            "Replay return against RAG, AUC-R and SM-R: RAPO along w_H and eta, beside methods "
+            "that leave the kernel alone; up and to the left is better; ratios above "
+            f"{EDGE:g} stand at the edge",
+            pareto_figure(groups, means),
+        ),
+        (
+            "w_H",
+            "What w_H buys and costs; the dotted line is where the paper sees returns diminish",
+            w_H_figure(groups["RAPO"], means),
+        ),
+    ]
 
 
 def _row(point: Point, means: pd.DataFrame) -> dict[str, Any]:
