@@ -9,7 +9,8 @@ from scipy.spatial import cKDTree
 
 from rapo.cascade.graph import Graph
 from rapo.cascade.regions import make_regions
-from rapo.graphs.landmarks import draw_sensitive, draw_stimuli
+from rapo.graphs.sensitive_set import draw_sensitive
+from rapo.graphs.stimuli import draw_stimuli
 
 
 def graph_of(edges, positions, sensitive=None, seed=0):

@@ -7,7 +7,7 @@ from rapo.graphs import description
 from rapo.graphs.description import describe, label_lines, network_lines, spread_lines
 from rapo.graphs.generate import generate
 from rapo.graphs.scale import cascade_size
-from rapo.graphs.spread import ungated_edges
+from rapo.graphs.warnings import ungated_edges
 
 
 def text_of(lines, name):

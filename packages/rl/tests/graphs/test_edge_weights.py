@@ -19,9 +19,10 @@ from rapo.cascade.stats import REACH, SENSITIVE, SERVED, STATS
 from rapo.envs.task import reward_of
 from rapo.graphs.edge_weights import edge_weights, stimulus_shares
 from rapo.graphs.generate import _turned_inwards, generate
-from rapo.graphs.landmarks import draw_sensitive, draw_stimuli
 from rapo.graphs.load import from_networkx
 from rapo.graphs.scale import cascade_size
+from rapo.graphs.sensitive_set import draw_sensitive
+from rapo.graphs.stimuli import draw_stimuli
 from rapo_core.params import FieldParams
 
 DEFAULT = Setting.default()

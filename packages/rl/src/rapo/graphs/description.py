@@ -13,9 +13,10 @@ from rapo.cascade.regions import make_regions
 from rapo.cascade.setting import Setting
 from rapo.graphs.exposure import exposure_point
 from rapo.graphs.fit import fit
-from rapo.graphs.landmarks import stimuli_in_reach
 from rapo.graphs.scale import size_up_to
-from rapo.graphs.spread import spectral_radius, ungated_edges
+from rapo.graphs.spectral_radius import spectral_radius
+from rapo.graphs.stimuli import stimuli_in_reach
+from rapo.graphs.warnings import ungated_edges
 
 Line = tuple[str, str]
 """A name and the text that belongs to it."""

@@ -14,8 +14,9 @@ from rapo.cascade.graph import Graph
 from rapo.cascade.setting import Setting
 from rapo.graphs.edge_weights import edge_weights, stimulus_shares
 from rapo.graphs.ignition import Stimuli, with_igniting_stimuli
-from rapo.graphs.landmarks import draw_sensitive, draw_stimuli
 from rapo.graphs.scale import scale_to_target, scaled
+from rapo.graphs.sensitive_set import draw_sensitive
+from rapo.graphs.stimuli import draw_stimuli
 from rapo_core.checks import UserError, whole_number
 
 STIMULI = 20

@@ -28,16 +28,11 @@ from rapo.cascade.edges import (
 from rapo.cascade.graph import Graph
 from rapo.cascade.setting import Setting
 from rapo.graphs.edge_weights import edge_weights, stimulus_shares
-from rapo.graphs.landmarks import (
-    draw_sensitive,
-    draw_stimuli,
-    largest_part,
-    named_sensitive,
-    stimuli_in_reach,
-)
 from rapo.graphs.layout import given_positions, spring_layout
 from rapo.graphs.scale import scale_to_target
-from rapo.graphs.warnings import remarks
+from rapo.graphs.sensitive_set import draw_sensitive, largest_part, named_sensitive
+from rapo.graphs.stimuli import draw_stimuli, stimuli_in_reach
+from rapo.graphs.warnings import graph_warnings
 from rapo_core.checks import UserError, truth, whole_number
 
 if TYPE_CHECKING:
@@ -306,7 +301,9 @@ def _build(
     _refuse_out_of_reach(graph, table.name)
     if scale:
         graph = scale_to_target(graph, setting, seed=seed)
-    for remark in remarks(graph, setting, given=edges.prob is not None and not scale):
+    for remark in graph_warnings(
+        graph, setting, own_probabilities=edges.prob is not None and not scale
+    ):
         warnings.warn(remark, UserWarning, stacklevel=3)
     return graph
 

@@ -16,7 +16,7 @@ from rapo.cascade.draws import derive
 from rapo.cascade.engine import Cascade
 from rapo.cascade.graph import Graph
 from rapo.cascade.setting import MODERATE, Setting
-from rapo.graphs.spread import spectral_radius
+from rapo.graphs.spectral_radius import spectral_radius
 from rapo_core.checks import UserError, whole_number
 
 STEPS = 400

@@ -13,7 +13,7 @@ from rapo.cascade.graph import Graph
 from rapo.cascade.setting import CONTACT, MODERATE, Setting
 from rapo.cascade.stats import REACH
 from rapo.graphs.reach import factor_for_reach
-from rapo.graphs.spread import spectral_radius
+from rapo.graphs.spectral_radius import spectral_radius
 from rapo_core.checks import UserError, whole_number
 from rapo_core.lanes import LANES
 

@@ -1,11 +1,14 @@
-"""What a user should know of a loaded graph before trusting what is measured on it."""
+"""Warnings about a loaded graph: how strongly it spreads, and how much the gate can hold back."""
 
 from __future__ import annotations
+
+import numpy as np
 
 from rapo.cascade.graph import Graph
 from rapo.cascade.setting import MODERATE, Setting
 from rapo.graphs.scale import size_up_to
-from rapo.graphs.spread import spectral_radius, ungated_edges
+from rapo.graphs.spectral_radius import spectral_radius
+from rapo_core.checks import UserError
 
 SUBCRITICAL = 0.5
 """Given probabilities whose spectral radius / (1 - s) is below this are warned about. At this value
@@ -18,38 +21,54 @@ FAR = 20.0
 nodes a fit held 14 times as many down and still told stimuli apart; at 30 times it did not."""
 
 
-def remarks(graph: Graph, setting: Setting, *, given: bool) -> list[str]:
-    """A sentence for each thing.
+def ungated_edges(graph: Graph, psi_min: float) -> int:
+    """Number of edges above 1 / (1 + psi_min), which stay above one half whatever the gate does.
+
+    The gate turns q into q psi / (q psi + 1 - q): at psi = psi_min that is one half for q = 1 / (1
+    + psi_min), more for any larger q, and 1 for q = 1.
+
+    Args:
+        graph: the network.
+        psi_min: lower bound of the conductance, in (0, 1].
+    """
+    if not 0 < psi_min <= 1:
+        raise UserError(f"psi_min must be in (0, 1], got {psi_min!r}")
+    return int((graph.prob.astype(np.float64) > 1 / (1 + psi_min)).sum())
+
+
+def graph_warnings(graph: Graph, setting: Setting, *, own_probabilities: bool) -> list[str]:
+    """Return a sentence for everything that a user should know before using a loaded graph.
 
     Args:
         graph: as it was loaded.
         setting: with which it was loaded.
-        given: whether its probabilities are the file's own, neither drawn nor scaled.
+        own_probabilities: whether the probabilities are those of the file, neither drawn nor
+            scaled.
     """
-    found: list[str] = []
+    sentences: list[str] = []
     psi_min = setting.psi_min
     if graph.sensitive.sum() == 1:
-        found.append(
+        sentences.append(
             f"V_sens was drawn as a single node of {graph.n}; on a graph this small name it with "
             "sensitive= (--sensitive)"
         )
     if capped := graph.meta["capped_edges"]:
-        found.append(
+        sentences.append(
             f"{capped:,} of {graph.edges:,} edges exceeded the largest probability of "
             f"{setting.edge_cap:g} and stand at it now: odds of 1 are infinite, and no gate lowers "
             "them; another cap is setting=Setting.default().replace(edge_cap=...)"
         )
     if ungated := ungated_edges(graph, psi_min):
-        found.append(
+        sentences.append(
             f"{ungated:,} of {graph.edges:,} edges have a probability above "
             f"{1 / (1 + psi_min):.2f}, which even psi_min {psi_min:g} leaves above one half; what "
             "passes over them stays, whatever the odds ratio says: lower those weights"
         )
-    return found + (_of_given(graph, setting) if given else [])
+    return sentences + (_spread_warnings(graph, setting) if own_probabilities else [])
 
 
-def _of_given(graph: Graph, setting: Setting) -> list[str]:
-    """Whether probabilities that nobody scaled make cascades far from the usual ones."""
+def _spread_warnings(graph: Graph, setting: Setting) -> list[str]:
+    """Whether the probabilities of a file make cascades far from the usual size."""
     usual = setting.cascade_target
     size = size_up_to(graph, setting, FAR * usual, rounds=2)
     alone = setting.rates[MODERATE] / setting.stopping

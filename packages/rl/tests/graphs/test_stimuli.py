@@ -11,13 +11,8 @@ from scipy.sparse.csgraph import connected_components
 from rapo.cascade.graph import Graph
 from rapo.cascade.injection import exposure_scores
 from rapo.graphs.generate import generate
-from rapo.graphs.landmarks import (
-    draw_sensitive,
-    draw_stimuli,
-    grow_ball,
-    largest_part,
-    stimuli_in_reach,
-)
+from rapo.graphs.sensitive_set import draw_sensitive, grow_ball, largest_part
+from rapo.graphs.stimuli import draw_stimuli, stimuli_in_reach
 
 
 def spatial(n, seed, *, links=3):

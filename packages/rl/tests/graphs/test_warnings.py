@@ -12,9 +12,8 @@ from scipy import sparse
 from rapo.cascade.setting import Setting
 from rapo.graphs.generate import generate
 from rapo.graphs.load import from_networkx
-from rapo.graphs.scale import cascade_size, scaled
-from rapo.graphs.spread import spectral_radius, ungated_edges
-from rapo.graphs.warnings import SUBCRITICAL, remarks
+from rapo.graphs.scale import cascade_size, scaled, spectral_radius
+from rapo.graphs.warnings import SUBCRITICAL, graph_warnings, ungated_edges
 from rapo_core.deformation import gate_odds
 
 DEFAULT = Setting.default()
@@ -112,26 +111,28 @@ def test_at_the_threshold_a_seed_activates_about_one_other(nodes, seed):
 
 def test_only_given_probabilities_are_called_weak():
     weak = scaled(generate(100, 0), 0.05)
-    assert remarks(weak, DEFAULT, given=False) == []
-    said = remarks(weak, DEFAULT, given=True)
+    assert graph_warnings(weak, DEFAULT, own_probabilities=False) == []
+    said = graph_warnings(weak, DEFAULT, own_probabilities=True)
     assert len(said) == 1 and "scale=True" in said[0]
     factor = float(said[0].split("by about ")[1].split()[0])
     reached = spectral_radius(weak.adjacency) * factor / (1 - DEFAULT.persistence)
     assert reached == pytest.approx(1, rel=0.02)
-    assert remarks(generate(100, 0), DEFAULT, given=True) == []
+    assert graph_warnings(generate(100, 0), DEFAULT, own_probabilities=True) == []
 
 
 def test_weak_probabilities_without_a_cycle_are_named_too():
     graph = generate(100, 0)
-    said = remarks(graph.replace(prob=np.zeros(graph.edges)), DEFAULT, given=True)
+    said = graph_warnings(
+        graph.replace(prob=np.zeros(graph.edges)), DEFAULT, own_probabilities=True
+    )
     assert len(said) == 1 and "scale=True" in said[0]
 
 
 def test_the_generator_has_nothing_to_remark():
     for nodes, seed in ((50, 0), (100, 1), (250, 2)):
-        assert remarks(generate(nodes, seed, COMPACT), COMPACT, given=True) == []
+        assert graph_warnings(generate(nodes, seed, COMPACT), COMPACT, own_probabilities=True) == []
         graph = generate(nodes, seed)  # stronger edges inside: the gate may lose a few
-        said = remarks(graph, DEFAULT, given=True)
+        said = graph_warnings(graph, DEFAULT, own_probabilities=True)
         assert all("edges" in one and "spread" not in one for one in said)
         # the same cascade asks for stronger edges on 50 nodes
         assert ungated_edges(graph, DEFAULT.psi_min) < (0.03 if nodes == 50 else 0.01) * graph.edges
