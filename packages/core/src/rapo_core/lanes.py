@@ -5,7 +5,7 @@ step (4x slower when tried). Here a *lane value* is one LLVM vector of 32 number
 operators, so a formula written for a float also runs on 32 of them: the field update, psi and the
 hash exist once.
 
-Types: `FLOATS` (32 float32), `DOUBLES` (32 float64), `WORDS` (32 uint32), `MASK` (32 booleans). A
+Types: `FLOATS` (32 float32), `DOUBLES` (32 float64), `UINTS` (32 uint32), `MASK` (32 booleans). A
 scalar of the same kind mixed with lanes is spread over them. Arithmetic is plain IEEE: no fused or
 reordered operations, so lanes and scalars agree to the last bit.
 """
@@ -40,7 +40,7 @@ class _DoublesType(types.Type):
         super().__init__("Lanes(float64)")
 
 
-class _WordsType(types.Type):
+class _UintsType(types.Type):
     def __init__(self) -> None:
         super().__init__("Lanes(uint32)")
 
@@ -50,12 +50,12 @@ class _MaskType(types.Type):
         super().__init__("Lanes(bool)")
 
 
-FLOATS, DOUBLES, WORDS, MASK = _FloatsType(), _DoublesType(), _WordsType(), _MaskType()
-_SCALAR = {FLOATS: types.float32, DOUBLES: types.float64, WORDS: types.uint32}
+FLOATS, DOUBLES, UINTS, MASK = _FloatsType(), _DoublesType(), _UintsType(), _MaskType()
+_SCALAR = {FLOATS: types.float32, DOUBLES: types.float64, UINTS: types.uint32}
 _IR = {
     FLOATS: ir.VectorType(ir.FloatType(), LANES),
     DOUBLES: ir.VectorType(ir.DoubleType(), LANES),
-    WORDS: ir.VectorType(ir.IntType(32), LANES),
+    UINTS: ir.VectorType(ir.IntType(32), LANES),
     MASK: ir.VectorType(ir.IntType(1), LANES),
 }
 
@@ -109,10 +109,10 @@ for _real in (FLOATS, DOUBLES):
     _binary(operator.truediv, _real, _real, lambda builder, x, y: builder.fdiv(x, y))
     _binary(operator.lt, _real, MASK, lambda builder, x, y: builder.fcmp_ordered("<", x, y))
     _binary(operator.gt, _real, MASK, lambda builder, x, y: builder.fcmp_ordered(">", x, y))
-_binary(operator.add, WORDS, WORDS, lambda builder, x, y: builder.add(x, y))
-_binary(operator.mul, WORDS, WORDS, lambda builder, x, y: builder.mul(x, y))
-_binary(operator.xor, WORDS, WORDS, lambda builder, x, y: builder.xor(x, y))
-_binary(operator.rshift, WORDS, WORDS, lambda builder, x, y: builder.lshr(x, y))
+_binary(operator.add, UINTS, UINTS, lambda builder, x, y: builder.add(x, y))
+_binary(operator.mul, UINTS, UINTS, lambda builder, x, y: builder.mul(x, y))
+_binary(operator.xor, UINTS, UINTS, lambda builder, x, y: builder.xor(x, y))
+_binary(operator.rshift, UINTS, UINTS, lambda builder, x, y: builder.lshr(x, y))
 
 
 def _row_pointer(context: Any, builder: Any, array_type: Any, args: Any, lane_type: Any) -> Any:
@@ -161,9 +161,9 @@ def ones_of(typingctx: Any, bits: Any) -> Any:
     """1 in each lane whose bit of a uint32 is set, lane 0 lowest, 0 in the others."""
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        spread = _spread(builder, args[0], types.uint32, WORDS)
-        own = builder.and_(spread, ir.Constant(_IR[WORDS], [1 << i for i in range(LANES)]))
-        chosen = builder.icmp_unsigned("!=", own, _constant(_IR[WORDS], 0))
+        spread = _spread(builder, args[0], types.uint32, UINTS)
+        own = builder.and_(spread, ir.Constant(_IR[UINTS], [1 << i for i in range(LANES)]))
+        chosen = builder.icmp_unsigned("!=", own, _constant(_IR[UINTS], 0))
         return builder.select(chosen, _constant(_IR[FLOATS], 1.0), _constant(_IR[FLOATS], 0.0))
 
     return FLOATS(types.uint32), codegen
@@ -223,10 +223,10 @@ def word(x: Any) -> Any:
 
 @type_callable(word)
 def _type_of_word(context: Any) -> Any:
-    return lambda x: WORDS if x == WORDS else types.uint32
+    return lambda x: UINTS if x == UINTS else types.uint32
 
 
-@lower_builtin(word, WORDS)
+@lower_builtin(word, UINTS)
 @lower_builtin(word, types.Integer)
 def _word(context: Any, builder: Any, signature: Any, args: Any) -> Any:
     return context.cast(builder, args[0], signature.args[0], signature.return_type)
@@ -239,19 +239,19 @@ def _constant(ir_type: Any, value: float) -> Any:
 
 def _float_and_int(lanes: bool) -> tuple[Any, Any]:
     """IR types of a float32 and an int32, as lanes or as scalars."""
-    return (_IR[FLOATS], _IR[WORDS]) if lanes else (ir.FloatType(), ir.IntType(32))
+    return (_IR[FLOATS], _IR[UINTS]) if lanes else (ir.FloatType(), ir.IntType(32))
 
 
 @intrinsic
 def unit(typingctx: Any, x: Any) -> Any:
     """The upper 24 bits of words as float32 in [0, 1)."""
-    real, integer = _float_and_int(x == WORDS)
+    real, integer = _float_and_int(x == UINTS)
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         upper = builder.lshr(args[0], _constant(integer, 8))
         return builder.fmul(builder.sitofp(upper, real), _constant(real, 2.0**-24))
 
-    return (FLOATS if x == WORDS else types.float32)(x), codegen
+    return (FLOATS if x == UINTS else types.float32)(x), codegen
 
 
 @intrinsic

@@ -108,10 +108,10 @@ def read_edges(
     wanted = [source, target] + ([probability] if probability is not None else [])
     columns = [table.columns[_position(column, table.header, name)] for column in wanted]
     _refuse_empty_ids(columns[:2], table.lines, name)
-    given = None
+    prob = None
     if probability is not None:
-        given = _probabilities(columns[2], table.lines, name)
-    return EdgeTable(name, columns[0], columns[1], directed, given, table.lines)
+        prob = _probabilities(columns[2], table.lines, name)
+    return EdgeTable(name, columns[0], columns[1], directed, prob, table.lines)
 
 
 def read_labels(path: str | Path) -> NodeTable:

@@ -24,23 +24,23 @@ FORMAT = 1
 _DIMENSIONS = {"positions": 2, "support": 2, "weights": 2}
 _ARRAYS = ("indptr", "indices", "prob", "positions", "sensitive", "support", "weights")
 _WIRING = ("sources", "neighbours", "_by_target")
-"""What is derived from indptr and indices alone."""
+"""Attributes that are derived from indptr and indices alone."""
 
 Labels = Mapping[str, tuple[str | None, ...]]
 
 
 def _frozen(name: str, values: Any, dtype: type) -> npt.NDArray[Any]:
-    """A read-only copy; what a whole-number dtype would round or wrap is refused."""
-    given = np.asarray(values)
+    """A read-only copy; values that a whole-number dtype would round or wrap are refused."""
+    raw = np.asarray(values)
     kinds, ndim = {np.bool_: "b", np.int32: "iuf"}.get(dtype, "iuf"), _DIMENSIONS.get(name, 1)
-    if given.dtype.kind not in kinds or given.ndim != ndim:
+    if raw.dtype.kind not in kinds or raw.ndim != ndim:
         raise UserError(
-            f"{name} must be a {ndim}-D array of {np.dtype(dtype).name}, got {given.dtype} of "
-            f"shape {given.shape}"
+            f"{name} must be a {ndim}-D array of {np.dtype(dtype).name}, got {raw.dtype} of "
+            f"shape {raw.shape}"
         )
-    array: npt.NDArray[Any] = np.array(given, dtype=dtype, order="C")
-    if dtype is np.int32 and not np.array_equal(given, array):
-        bad = given[given != array].flat[0]
+    array: npt.NDArray[Any] = np.array(raw, dtype=dtype, order="C")
+    if dtype is np.int32 and not np.array_equal(raw, array):
+        bad = raw[raw != array].flat[0]
         raise UserError(f"{name} must hold whole numbers below 2^31, got {bad}")
     array.setflags(write=False)
     return array

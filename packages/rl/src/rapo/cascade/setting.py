@@ -128,7 +128,7 @@ class Setting:
     kappa: Positive
     """Saturation of engagement outside V_sens, in nodes, > 0."""
     psi_min: Share
-    """Lower bound of the conductance where no constants of the fields are given, in (0, 1]."""
+    """Lower bound of the conductance where no constants of the fields are complete, in (0, 1]."""
     budget: FromZero
     """f: budget of every cost, as a share of the constant aggressive policy's under `P0`, >= 0;
     at 0 the duals rise with the cost itself, as the paper writes it."""
@@ -176,7 +176,7 @@ class Setting:
 
     @property
     def params(self) -> FieldParams:
-        """Constants of the fields where none are given: the paper's, with `psi_min`."""
+        """Constants of the fields where none are complete: the paper's, with `psi_min`."""
         return FieldParams(psi_min=self.psi_min)
 
     def replace(self, **changes: Any) -> Setting:
@@ -194,20 +194,20 @@ class Setting:
     def from_dict(cls, values: Mapping[str, Any]) -> Setting:
         """Build from a mapping that holds every field and nothing else.
 
-        Version 0.1 had fewer: what is missing of the later ones has the value it stood for then,
-        so that what was written is still the same platform.
+        A value that version 0.1 did not write takes the value of that version's platform, see
+        `BEFORE`.
         """
-        given = {**BEFORE, **values}
-        given.setdefault("loaded_support", given.get("support"))
+        complete = {**BEFORE, **values}
+        complete.setdefault("loaded_support", complete.get("support"))
         for name in ("persistence", "harm"):
-            given.setdefault(name, None)  # a file has no word for None
-        if isinstance(given["harm"], str):
-            given["harm"] = import_named(given["harm"], "harm function")
+            complete.setdefault(name, None)  # a file has no word for None
+        if isinstance(complete["harm"], str):
+            complete["harm"] = import_named(complete["harm"], "harm function")
         names = {f.name for f in fields(cls)}
-        wrong = sorted(set(given) ^ names)
+        wrong = sorted(set(complete) ^ names)
         if wrong:
             raise UserError(f"unknown or missing settings {wrong}; needed are {sorted(names)}")
-        return cls(**given)
+        return cls(**complete)
 
 
 BEFORE: dict[str, Any] = {

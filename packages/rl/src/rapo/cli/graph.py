@@ -15,7 +15,7 @@ from rapo_core.files import refuse_to_overwrite
 
 
 def graph(
-    words: Annotated[
+    arguments: Annotated[
         list[str],
         typer.Argument(
             metavar="FILE",
@@ -69,7 +69,7 @@ def graph(
     from rapo.graphs.description import describe, network_lines
     from rapo.graphs.load import read_graph
 
-    show, path = _parse(words)
+    show, path = _parse(arguments)
     _check_out(out, ".png" if show else ".npz", path, show=show, force=force)
     options: dict[str, Any] = {
         "labels": labels, "sensitive_part": sensitive_part, "source": source, "target": target,
@@ -95,14 +95,14 @@ def graph(
         console.print(f"wrote {out}{more}", highlight=False, soft_wrap=True)
 
 
-def _parse(words: Sequence[str]) -> tuple[bool, Path]:
-    """Whether the graph is only to be shown, and its file."""
-    if list(words) == ["show"] and not Path("show").exists():
+def _parse(arguments: Sequence[str]) -> tuple[bool, Path]:
+    """Return whether to show the graph, and the file."""
+    if list(arguments) == ["show"] and not Path("show").exists():
         raise UserError("rapo graph show needs the FILE to show, such as net.npz")
-    show = words[0] == "show" and len(words) > 1
-    if len(words) > 1 + show:
-        raise UserError(f"one file at a time, got {words[show:]}; write rapo graph [show] FILE")
-    return show, Path(words[show])
+    show = arguments[0] == "show" and len(arguments) > 1
+    if len(arguments) > 1 + show:
+        raise UserError(f"one file at a time, got {arguments[show:]}; write rapo graph [show] FILE")
+    return show, Path(arguments[show])
 
 
 def _check_out(out: Path | None, suffix: str, path: Path, *, show: bool, force: bool) -> None:

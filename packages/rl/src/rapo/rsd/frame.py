@@ -52,7 +52,7 @@ def joined(
     odds = traces["odds_ratio"][:, after]
     episodes = np.arange(len(reach))
     stimulus = np.concatenate([p["stimulus"] for p in parts])
-    found = {
+    columns = {
         "episode": episodes,
         "seed": seed + episodes,
         "stimulus": stimulus,
@@ -73,7 +73,7 @@ def joined(
         **({} if reference is None else _replay_totals(reference, gamma)),
     }
     return RSDResult(
-        frame=pd.DataFrame(found),
+        frame=pd.DataFrame(columns),
         traces=traces,
         phase=phase,
         scars=_all_or_none([p["scars"] for p in parts]),
@@ -106,12 +106,12 @@ def against(result: RSDResult, nominal: RSDResult) -> RSDResult:
     after, gamma = result.phase == REPLAY, result.manifest["gamma"]
     own, reference = ({n: t[:, after] for n, t in r.traces.items()} for r in (result, nominal))
     reach, inside = (own[name].astype(np.float64) for name in ("reach", "sensitive_mass"))
-    found = {
+    columns = {
         **_against(reach, inside, own["reward"], reference, gamma),
         **_replay_totals(reference, gamma),
     }
     manifest = {**result.manifest, "against_P0": True}
-    return replace(result, frame=mine.assign(**found), manifest=manifest)
+    return replace(result, frame=mine.assign(**columns), manifest=manifest)
 
 
 def mean_defined(values: Array) -> Float:

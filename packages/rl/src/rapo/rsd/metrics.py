@@ -23,7 +23,7 @@ def _ratio(replay: Float, exposure: Float) -> Float:
 def ratio_of(after: npt.ArrayLike, before: npt.ArrayLike) -> Float:
     """One total over another with the paper's epsilon; NaN unless `before` is above 0.
 
-    Equal totals give exactly 1: epsilon keeps a quotient finite, it is not to tell equals apart.
+    Equal totals give exactly 1: epsilon keeps a quotient finite and must not make equals differ.
 
     Args:
         after: of any shape.
@@ -34,8 +34,8 @@ def ratio_of(after: npt.ArrayLike, before: npt.ArrayLike) -> Float:
     """
     x, y = np.asarray(after, float), np.asarray(before, float)
     with np.errstate(divide="ignore", invalid="ignore"):
-        found = np.where(x == y, 1.0, x / (y + EPSILON))
-    return np.asarray(np.where(y > 0, found, np.nan))
+        ratio = np.where(x == y, 1.0, x / (y + EPSILON))
+    return np.asarray(np.where(y > 0, ratio, np.nan))
 
 
 def rag(exposure: npt.ArrayLike, replay: npt.ArrayLike) -> Float:

@@ -57,16 +57,16 @@ def one_nan(value: float) -> float:
 
 
 def pooled_ratios(result: RSDResult, level: float, seed: int) -> dict[str, dict[str, Any]]:
-    """What `RSDResult.pooled` gives."""
+    """The ratios of `RSDResult.pooled`."""
     out = {}
     for metric in POOLED:
-        found = ratio_bootstrap(*totals(result, metric), level, RESAMPLES, rng=seed)
+        ratio = ratio_bootstrap(*totals(result, metric), level, RESAMPLES, rng=seed)
         out[metric] = {
-            "ratio": one_nan(found.estimate),
-            "mean": one_nan(found.estimate),
-            "std": one_nan(found.error),
-            interval_name(level): [one_nan(found.low), one_nan(found.high)],
-            "n": found.n,
-            "undefined": found.undefined,
+            "ratio": one_nan(ratio.estimate),
+            "mean": one_nan(ratio.estimate),
+            "std": one_nan(ratio.error),
+            interval_name(level): [one_nan(ratio.low), one_nan(ratio.high)],
+            "n": ratio.n,
+            "undefined": ratio.undefined,
         }
     return out

@@ -1,4 +1,4 @@
-"""`RSDResult`: what a diagnostic found, episode by episode, with how it was run."""
+"""`RSDResult`: the numbers of a diagnostic, episode by episode, with how it was run."""
 
 from __future__ import annotations
 
@@ -65,8 +65,8 @@ class RSDResult:
     @property
     def graph_hash(self) -> str | None:
         """Hash of the graph that the episodes ran on."""
-        found = self.manifest.get("graph_hash")
-        return None if found is None else str(found)
+        graph_hash = self.manifest.get("graph_hash")
+        return None if graph_hash is None else str(graph_hash)
 
     def summary(self, level: float = 0.95) -> dict[str, dict[str, Any]]:
         """Mean, std, interval, n and undefined episodes of every metric.
@@ -77,13 +77,13 @@ class RSDResult:
         out: dict[str, dict[str, Any]] = {}
         for name in METRICS:
             least = -np.inf if name in MAY_BE_NEGATIVE else 0.0
-            found = mean_interval(self.frame[name].to_numpy(float), level, least=least)
+            interval = mean_interval(self.frame[name].to_numpy(float), level, least=least)
             out[name] = {
-                "mean": one_nan(found.mean),
-                "std": one_nan(found.std),
-                interval_name(level): [one_nan(found.low), one_nan(found.high)],
-                "n": found.n,
-                "undefined": found.undefined,
+                "mean": one_nan(interval.mean),
+                "std": one_nan(interval.std),
+                interval_name(level): [one_nan(interval.low), one_nan(interval.high)],
+                "n": interval.n,
+                "undefined": interval.undefined,
             }
         return out
 

@@ -65,10 +65,10 @@ def rows_of(results: Mapping[str, RSDResult]) -> dict[str, list[Row]]:
     heavy = any(result.heavy_tailed for result in results.values())
     table = {}
     for metric in METRICS:
-        found = {name: summary[metric] for name, summary in summaries.items()}
-        if metric in ON_REQUEST and not any(of["n"] for of in found.values()):
+        of_metric = {name: summary[metric] for name, summary in summaries.items()}
+        if metric in ON_REQUEST and not any(of["n"] for of in of_metric.values()):
             continue
-        entries = {metric: found}
+        entries = {metric: of_metric}
         if metric in POOLED and any(of[metric]["n"] for of in together.values()):
             entries[metric + _POOLED] = {name: of[metric] for name, of in together.items()}
         for entry in sorted(entries, key=len, reverse=heavy):
@@ -137,7 +137,7 @@ def notes(results: Mapping[str, RSDResult]) -> Iterator[str]:
     yield from memory_notes(results)
     hashes = {name: result.graph_hash for name, result in results.items()}
     if len(set(hashes.values())) > 1:
-        listed = ", ".join(f"{name} {found or UNAVAILABLE}" for name, found in hashes.items())
+        listed = ", ".join(f"{name} {number or UNAVAILABLE}" for name, number in hashes.items())
         yield (
             "These results are of different graphs or environments, so their rows differ for more "
             f"than one reason. Graph hashes: {listed}."
@@ -190,17 +190,17 @@ def tail_notes(results: Mapping[str, RSDResult]) -> Iterator[str]:
     )
 
 
-def _row(metric: str, name: str, found: Mapping[str, Any], digits: int) -> Row:
-    if found["n"] == 0:
+def _row(metric: str, name: str, numbers: Mapping[str, Any], digits: int) -> Row:
+    if numbers["n"] == 0:
         return Row(metric, name, UNAVAILABLE, "", "", "")
     mean, std, low, high = (
-        _number(value, digits) for value in (found["mean"], found["std"], *found["ci95"])
+        _number(value, digits) for value in (numbers["mean"], numbers["std"], *numbers["ci95"])
     )
     interval = _NONE if low == _NONE else f"[{low}, {high}]"
     # The spread of a pooled ratio is its interval: a std of resamples would read like one of
     # episodes.
-    value = mean if std == _NONE or "ratio" in found else f"{mean} ± {std}"
-    return Row(metric, name, value, interval, str(found["n"]), str(found["undefined"]))
+    value = mean if std == _NONE or "ratio" in numbers else f"{mean} ± {std}"
+    return Row(metric, name, value, interval, str(numbers["n"]), str(numbers["undefined"]))
 
 
 def _digits(means: list[float]) -> int:

@@ -41,8 +41,8 @@ def _least(R: float) -> tuple[float, float]:
     """The share at which the least conductance holds activity, and the log of that conductance."""
     if R <= 2:
         return 0.0, -log(R)  # rises with x from 1 / R on
-    found = minimize_scalar(_holding, bounds=(_EDGE, 1 - _EDGE), args=(R,), method="bounded")
-    return float(found.x), float(found.fun)
+    minimum = minimize_scalar(_holding, bounds=(_EDGE, 1 - _EDGE), args=(R,), method="bounded")
+    return float(minimum.x), float(minimum.fun)
 
 
 def fixed_points(R: float, psi: float = 1.0) -> npt.NDArray[np.float64]:
