@@ -21,30 +21,30 @@ def drawn():
 
 
 @pytest.fixture(scope="module")
-def scorecard():
+def report():
     figure = drawn()
     frame = pd.DataFrame({"claim": ["a", "b"], EVIL: [EVIL, "holds"]})
-    part = Section("one", f"First {EVIL}", [EVIL], [(EVIL, frame)], [("file", EVIL, figure)])
+    tables = [(EVIL, frame), ("", frame), ("wide", pd.DataFrame(WIDE))]
+    part = Section("one", f"First {EVIL}", [EVIL], tables, [("file", EVIL, figure)])
     return render(
-        "scorecard.html", title=EVIL, heading=EVIL, size="small", sections=[part], held=1,
-        missed=frame, waiting=[EVIL], figure=figure, matrix=pd.DataFrame(WIDE), manifest=EVIL,
+        "report.html", title=EVIL, heading=EVIL, size="small", headline=EVIL, notes=[EVIL],
+        sections=[part], manifest=EVIL,
     )  # fmt: skip
 
 
-def test_everything_is_escaped_and_nothing_is_fetched(scorecard):
-    assert "<script" not in scorecard and "{{ 7 * 7 }}" in scorecard
-    # title, heading, link, section's title, text, caption, column, cell, caption and alt of its
-    # figure, column and cell of what is missed, what is waiting, manifest; and the column's name at
-    # both cells of both tables
-    assert scorecard.count("&lt;script&gt;") == 18
-    assert not re.search(r"https?://|<link|@import|url\(", scorecard)
-    sources = re.findall(r'src="([^"]*)"', scorecard)
-    assert len(sources) == 2 and all(s.startswith("data:image/png;base64,") for s in sources)
+def test_everything_is_escaped_and_nothing_is_fetched(report):
+    assert "<script" not in report and "{{ 7 * 7 }}" in report
+    # title, heading, link, headline, note, section's title, text, caption, caption and alt of its
+    # figure, manifest; column, cell and the column's name at both cells of both tables
+    assert report.count("&lt;script&gt;") == 11 + 2 * 4
+    assert not re.search(r"https?://|<link|@import|url\(", report)
+    sources = re.findall(r'src="([^"]*)"', report)
+    assert len(sources) == 1 and all(s.startswith("data:image/png;base64,") for s in sources)
 
 
 def test_a_name_that_a_template_lacks_is_an_error():
     with pytest.raises(UndefinedError, match="'size' is undefined"):
-        render("scorecard.html", title="a")
+        render("report.html", title="a")
 
 
 @pytest.mark.parametrize(
@@ -70,9 +70,9 @@ def test_the_same_figure_gives_the_same_bytes():
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_a_page_fits_a_phone_in_both_schemes(browser, scorecard, tmp_path, scheme):
+def test_a_page_fits_a_phone_in_both_schemes(browser, report, tmp_path, scheme):
     path = tmp_path / "page.html"
-    path.write_text(scorecard)
+    path.write_text(report)
     context = browser.new_context(viewport={"width": 360, "height": 740}, color_scheme=scheme)
     page = context.new_page()
     page.goto(f"file://{path}")
@@ -81,7 +81,7 @@ def test_a_page_fits_a_phone_in_both_schemes(browser, scorecard, tmp_path, schem
     heads = page.evaluate(
         "() => [...document.querySelectorAll('table')].map((t) => t.tHead.offsetHeight > 0)"
     )
-    assert heads == [True, False, False]  # rows with sentences are paragraphs
+    assert heads == [False, False, True]  # rows with sentences are paragraphs
     label = "td => getComputedStyle(td, '::before').content"
     assert EVIL.split()[0] in page.eval_on_selector(".stack td + td", label)
     ink, paper = page.evaluate(

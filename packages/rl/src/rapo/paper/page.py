@@ -10,7 +10,7 @@ from typing import Any
 
 import pandas as pd
 
-from rapo.html.page import render
+from rapo.html import page
 from rapo.paper.results import Results
 from rapo.paper.studies.section import Section
 from rapo.paper.studies.verdicts import DIFFERS, HOLDS, KINDS, Claim
@@ -30,15 +30,14 @@ def write_page(sections: Sequence[Section], results: Results, out: Path) -> list
         "title": f"RAPO: {heading[0].lower()}{heading[1:]}",
         "heading": heading,
         "size": _size(manifest, results),
-        "counts": _counts(claims),
-        "differing": _differing(claims),
-        "sections": sections,
-        "claims": table.rename(columns=CLAIM_TITLES),
+        "headline": f"{_counts(claims)}.",
+        "notes": ["The last section gives the reason of every verdict."],
+        "sections": [*sections, _claims_section(claims, table)],
         "manifest": json.dumps(manifest, indent=2),
     }
     html, summary = out / "report.html", out / "summary.md"
-    html.write_text(render("reproduction.html", **context), encoding="utf-8")
-    summary.write_text(render("reproduction.md", **context), encoding="utf-8")
+    html.write_text(page.render("report.html", **context), encoding="utf-8")
+    summary.write_text(page.render("report.md", **context), encoding="utf-8")
     table.to_csv(out / "claims.csv", index=False)
     return [html, summary]
 
@@ -66,9 +65,9 @@ def _size(manifest: dict[str, Any], results: Results) -> str:
     )
 
 
-def _differing(claims: Sequence[Claim]) -> pd.DataFrame:
-    """The rows that differ, so that nobody has to look for them."""
-    return pd.DataFrame(
+def _claims_section(claims: Sequence[Claim], table: pd.DataFrame) -> page.Section:
+    """The claims that differ, then all of them."""
+    differing = pd.DataFrame(
         [
             (f"{c.name}: {c.statement}", c.kind, c.paper, c.ours, c.why)
             for c in claims
@@ -76,3 +75,7 @@ def _differing(claims: Sequence[Claim]) -> pd.DataFrame:
         ],
         columns=["what differs", "kind", "paper", "ours", "why"],
     )
+    tables = [("All claims", table.rename(columns=CLAIM_TITLES))]
+    if not differing.empty:
+        tables.insert(0, ("Where ours differ from the paper's", differing))
+    return page.Section("claims", "Claims and numbers", tables=tables)

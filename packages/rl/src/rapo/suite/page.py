@@ -23,6 +23,10 @@ TITLES = {
     "trace": "trace replays", "frontier": "beats constants", "baseline": "beats baselines",
 }  # fmt: skip
 """Titles of the columns of demands."""
+FIGURE_CAPTION = (
+    "Six numbers of RAPO on every platform, 1 the best; diamonds: the field's own baselines; "
+    "dashes: what is demanded. Red is missed"
+)
 FEWEST = 3
 """The page shows intervals from this number of platforms on. Over two platforms they are Student's
 t intervals with one degree of freedom and reach to thousands."""
@@ -45,18 +49,25 @@ def write_scorecard(
     figure.savefig(out / "scorecard.png", dpi=130)
     demands = [(card, demand) for card in cards for demand in card.demands]
     missed = [(card.title, d.text, d.result) for card, d in demands if not d.holds]
+    missed_table = pd.DataFrame(missed, columns=["missed in", "demand", "result"])
     heading = f"Scorecard of {len(cards)} platform{'s' if len(cards) > 1 else ''}"
     page = render(
-        "scorecard.html",
+        "report.html",
         title=f"RAPO: {heading[0].lower()}{heading[1:]}",
         heading=heading,
         size=_size(cards, manifest),
-        sections=[section_of(card) for card in cards],
-        held=len(demands) - len(missed),
-        missed=pd.DataFrame(missed, columns=["missed in", "demand", "result"]),
-        waiting=waiting,
-        figure=figure,
-        matrix=_matrix(cards),
+        headline=f"{len(demands) - len(missed)} demands hold, {len(missed)} are missed.",
+        notes=[f"Not finished yet: {', '.join(waiting)}."] if waiting else [],
+        sections=[
+            Section(
+                "overview",
+                "All platforms",
+                tables=[("Every demand on every platform", _matrix(cards))],
+                figures=[("scorecard", FIGURE_CAPTION, figure)],
+            ),
+            *([Section("missed", "Missed demands", tables=[("", missed_table)])] if missed else []),
+            *map(section_of, cards),
+        ],
         manifest=json.dumps(manifest, indent=2),
     )
     (out / "scorecard.html").write_text(page, encoding="utf-8")
