@@ -18,7 +18,7 @@ def write_result():
             "curves": pd.DataFrame(curves or {"step": [0], "end": [10]}),
             "evaluations": pd.DataFrame([{"seconds": 1.0, **(shield or {})}]),
         }
-        append(folder, evaluation.key, frames)
+        append(root, evaluation, frames)
         if costs:
             rows = [{"cost": name, "seconds": 1.0, **paid} for name, paid in costs.items()]
             write_table(folder / "training.parquet", pd.DataFrame(rows))

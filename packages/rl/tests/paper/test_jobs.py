@@ -14,7 +14,7 @@ from rapo.agents.run_config import RunConfig, graph_run
 from rapo.agents.saved_run import load_run, load_state
 from rapo.cascade.setting import ACTIONS, Setting
 from rapo.jobs.lock import locked
-from rapo.jobs.tables import read_table
+from rapo.jobs.tables import job_table, read_table
 from rapo.paper import jobs as module
 from rapo.paper.jobs import GREEDY, Evaluation, Policy, PolicyJob, jobs_of
 
@@ -40,7 +40,7 @@ def run(root, *evaluations):
 
 
 def frame_of(root, evaluation, name="episodes"):
-    frame = read_table(root / "jobs" / evaluation.policy.key / f"{name}.parquet")
+    frame = job_table(root, evaluation.policy.key, name)
     return frame[frame["evaluation"] == evaluation.key].drop(columns="evaluation")
 
 

@@ -1,13 +1,17 @@
-"""Data frames as Parquet files."""
+"""Data frames as Parquet files: one for each frame of a job, or one for a frame of all jobs."""
 
 from __future__ import annotations
 
+from functools import lru_cache
 from pathlib import Path
 
 import pandas as pd
 
 from rapo_core.checks import UserError
 from rapo_core.files import written_whole
+
+JOBS, ARCHIVE = "jobs", "archive"
+"""Folders of the results: a folder for each job, and the frames of all jobs below each other."""
 
 
 def need_pyarrow() -> None:
@@ -50,3 +54,57 @@ def read_table(path: Path) -> pd.DataFrame:
         ) from error
     assert isinstance(frame, pd.DataFrame)
     return frame.astype(dict.fromkeys(frame.select_dtypes("float32").columns, "float64"))
+
+
+def job_table(root: Path, key: str, name: str) -> pd.DataFrame | None:
+    """A frame of a job, from the folder of the job or from the archive; None if it is in neither.
+
+    Args:
+        root: folder of the results.
+        key: of the job.
+        name: of the frame.
+    """
+    path = root / JOBS / key / f"{name}.parquet"
+    if path.exists():
+        return read_table(path)
+    path = root / ARCHIVE / f"{name}.parquet"
+    if not path.exists():
+        return None
+    return _by_job(path, path.stat().st_mtime_ns).get(key)
+
+
+@lru_cache(maxsize=8)
+def _by_job(path: Path, modified: int) -> dict[str, pd.DataFrame]:
+    """The frames in a file of the archive, by job; the file is read once for each of its states."""
+    groups = read_table(path).groupby("job", sort=False)
+    return {str(key): part.drop(columns="job").reset_index(drop=True) for key, part in groups}
+
+
+def archive(root: Path) -> int:
+    """Write each frame of all jobs below each other to a file in `archive`, to be kept.
+
+    Frames that were archived before stay, unless the folder of their job holds them again.
+
+    Args:
+        root: folder of the results.
+
+    Returns:
+        How many jobs the archive holds.
+
+    Raises:
+        UserError: there is nothing to archive.
+    """
+    paths = sorted(root.glob(f"{JOBS}/*/*.parquet"))
+    if not paths:
+        raise UserError(f"{root / JOBS} holds no frames of jobs; nothing was archived")
+    keys: set[str] = set()
+    for name in sorted({path.stem for path in paths}):
+        frames = {path.parent.name: read_table(path) for path in paths if path.stem == name}
+        file = root / ARCHIVE / f"{name}.parquet"
+        if file.exists():
+            frames = {**_by_job(file, file.stat().st_mtime_ns), **frames}
+        keys |= set(frames)
+        parts = [frame.assign(job=key) for key, frame in sorted(frames.items())]
+        whole = pd.concat(parts, ignore_index=True)
+        write_table(file, whole[["job", *whole.columns.drop("job")]])
+    return len(keys)

@@ -28,7 +28,7 @@ from rapo.cascade.greedy_policy import GreedyPolicy
 from rapo.cascade.setting import ACTIONS
 from rapo.jobs.job import Job, digest
 from rapo.jobs.lock import locked
-from rapo.jobs.tables import read_table, write_table
+from rapo.jobs.tables import JOBS, job_table, write_table
 from rapo.paper.evaluation import shielded
 from rapo.paper.frames import curves_of, episodes_of, shield_of, training_of, tuning_of
 from rapo.paper.noisy_harm import NoisyReportsEnv
@@ -78,7 +78,7 @@ class Policy:
 
     def folder(self, root: Path) -> Path:
         """Where the training is, below the folder of the results."""
-        return root / "jobs" / self.key / "run"
+        return root / JOBS / self.key / "run"
 
     def weights(self, root: Path) -> Path:
         """Where the weights of the trained policy are."""
@@ -224,12 +224,12 @@ class PolicyJob:
 
     def folder(self, root: Path) -> Path:
         """Where the frames are."""
-        return root / "jobs" / self.key
+        return root / JOBS / self.key
 
     def missing(self, root: Path) -> list[Evaluation]:
         """Evaluations whose results are not in the frames."""
-        path = self.folder(root) / "evaluations.parquet"
-        there = set(read_table(path)["evaluation"]) if path.exists() else set()
+        about = job_table(root, self.key, "evaluations")
+        there = set() if about is None else set(about["evaluation"])
         return [each for each in self.evaluations if each.key not in there]
 
     def done(self, root: Path) -> bool:
@@ -244,28 +244,29 @@ class PolicyJob:
                 self.policy.make(root)
             run = self.policy.folder(root)
             for name, frame in (("training", training_of(run)), ("tuning", tuning_of(run))):
-                if frame is not None and not (folder / f"{name}.parquet").exists():
+                if frame is not None and job_table(root, self.key, name) is None:
                     write_table(folder / f"{name}.parquet", frame)
             for evaluation in self.missing(root):
                 policy, opened = evaluation.policy.load(root)
-                append(folder, evaluation.key, evaluation.measure(policy, opened))
+                append(root, evaluation, evaluation.measure(policy, opened))
 
 
-def append(folder: Path, key: str, frames: Mapping[str, pd.DataFrame]) -> None:
-    """Add the rows of an evaluation to the frames of a job.
+def append(root: Path, evaluation: Evaluation, frames: Mapping[str, pd.DataFrame]) -> None:
+    """Add the rows of an evaluation to the frames of its job.
 
     Args:
-        folder: of the job.
-        key: of the evaluation.
+        root: folder of the results.
+        evaluation: whose rows they are.
         frames: the rows by frame; the last frame says that all others are complete.
     """
+    job = evaluation.policy.key
     for name, frame in frames.items():
-        path = folder / f"{name}.parquet"
-        frame.insert(0, "evaluation", key)
-        if path.exists():
-            earlier = read_table(path)
-            frame = pd.concat([earlier[earlier["evaluation"] != key], frame], ignore_index=True)
-        write_table(path, frame)
+        frame.insert(0, "evaluation", evaluation.key)
+        earlier = job_table(root, job, name)
+        if earlier is not None:
+            others = earlier[earlier["evaluation"] != evaluation.key]
+            frame = pd.concat([others, frame], ignore_index=True)
+        write_table(root / JOBS / job / f"{name}.parquet", frame)
 
 
 def jobs_of(wanted: Iterable[Evaluation | Job]) -> list[Job]:

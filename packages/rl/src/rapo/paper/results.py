@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pandas as pd
 
-from rapo.jobs.tables import read_table
+from rapo.jobs.tables import job_table
 from rapo.paper.jobs import Evaluation
 from rapo.paper.presets import Preset
 from rapo_core.checks import UserError
 
 
 class Results:
-    """The frames of a folder of results; each file is read once.
+    """The frames of a folder of results, each read once: from folders of jobs, or an archive.
 
     Every frame has the columns `method` (the evaluation's name), `nodes` and `graph_seed`.
 
@@ -25,7 +25,7 @@ class Results:
 
     def __init__(self, root: Path, preset: Preset) -> None:
         self.root, self.preset = root, preset
-        self._files: dict[Path, pd.DataFrame] = {}
+        self._frames: dict[tuple[str, str], pd.DataFrame | None] = {}
 
     def episodes(self, evaluations: Sequence[Evaluation]) -> pd.DataFrame:
         """A row per episode of several evaluations."""
@@ -59,12 +59,11 @@ class Results:
 
     def seconds(self) -> float:
         """Time by the clock of all evaluations read and of the training behind them, added up."""
-        folders = {path.parent for path in self._files}
         total = 0.0
-        for folder in folders:
-            total += float(self._read(folder / "evaluations.parquet")["seconds"].sum())
-            if (folder / "training.parquet").exists():
-                total += float(self._read(folder / "training.parquet")["seconds"].iloc[0])
+        for key in {key for key, _ in self._frames}:
+            about, training = (self._frame(key, name) for name in ("evaluations", "training"))
+            total += 0.0 if about is None else float(about["seconds"].sum())
+            total += 0.0 if training is None else float(training["seconds"].iloc[0])
         return total
 
     def _concat(self, name: str, evaluations: Sequence[Evaluation]) -> pd.DataFrame:
@@ -73,15 +72,16 @@ class Results:
 
     def _parts(self, name: str, evaluations: Sequence[Evaluation]) -> Iterator[pd.DataFrame]:
         for evaluation in evaluations:
-            path = self.root / "jobs" / evaluation.policy.key / f"{name}.parquet"
-            of_policy = name in ("training", "tuning")
-            if of_policy and not path.exists():
-                continue  # an untrained policy, or one that is not tuned
-            frame = self._read(path)
-            if not of_policy:
-                frame = frame[frame["evaluation"] == evaluation.key].drop(columns="evaluation")
-                if frame.empty or (name == "episodes" and len(frame) != evaluation.episodes):
-                    raise self._missing(f"{evaluation.key} in {path}")
+            frame = self._frame(evaluation.policy.key, name)
+            if name in ("training", "tuning"):
+                if frame is None:
+                    continue  # an untrained policy, or one that is not tuned
+            else:
+                if frame is not None:
+                    frame = frame[frame["evaluation"] == evaluation.key].drop(columns="evaluation")
+                whole = evaluation.episodes if name == "episodes" else 1
+                if frame is None or len(frame) < whole:
+                    raise self._missing(evaluation)
             config = evaluation.policy.config
             place = {
                 "method": evaluation.name, "nodes": config.nodes, "graph_seed": config.graph_seed,
@@ -89,13 +89,12 @@ class Results:
             front = pd.DataFrame(place, index=frame.index)
             yield pd.concat([front, frame], axis=1)
 
-    def _read(self, path: Path) -> pd.DataFrame:
-        if path not in self._files:
-            if not path.exists():
-                raise self._missing(str(path))
-            self._files[path] = read_table(path)
-        return self._files[path]
+    def _frame(self, key: str, name: str) -> pd.DataFrame | None:
+        if (key, name) not in self._frames:
+            self._frames[key, name] = job_table(self.root, key, name)
+        return self._frames[key, name]
 
-    def _missing(self, what: str) -> UserError:
+    def _missing(self, evaluation: Evaluation) -> UserError:
+        folder = self.root / "jobs" / evaluation.policy.key
         command = f"rapo reproduce all --preset {self.preset.name} --out {self.root}"
-        return UserError(f"{what} is missing; {command} makes it")
+        return UserError(f"{evaluation.key} is missing in {folder}; {command} makes it")
