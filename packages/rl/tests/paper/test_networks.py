@@ -119,7 +119,7 @@ def test_another_folder_of_data_is_another_job(tmp_path):
 
 def test_a_damaged_table_is_named(folder, tmp_path):
     (job,) = plan(replace(TINY, data=str(tmp_path)))
-    path = job.table(tmp_path, "results")
+    path = job.folder(tmp_path) / "results.parquet"
     path.parent.mkdir(parents=True)
     path.write_text("{}")
     with pytest.raises(ValueError, match=r"results.parquet is damaged"):

@@ -264,6 +264,23 @@ def test_a_damaged_frame_is_named(made, tmp_path, monkeypatch, capsys):
     assert not (tmp_path / "table1.csv").exists()
 
 
+def test_figures_are_drawn_from_an_archive(made, tmp_path, monkeypatch, capsys):
+    shutil.copytree(made / "jobs", tmp_path / "jobs")
+    shutil.copy(made / "manifest.json", tmp_path)
+    words = ("--preset", "tiny", "--out", tmp_path)
+    code, out, err = rapo(monkeypatch, capsys, "reproduce", "archive", *words)
+    assert code in (0, None), err
+    assert "12 jobs" in out
+    shutil.rmtree(tmp_path / "jobs")
+    code, _, err = rapo(monkeypatch, capsys, "reproduce", "figures", *words)
+    assert code in (0, None), err
+    for name in ("table1.csv", "episodes.csv", "claims.csv"):
+        assert (tmp_path / name).read_bytes() == (made / name).read_bytes(), name
+    nothing = tmp_path / "nothing"
+    code, _, err = rapo(monkeypatch, capsys, "reproduce", "archive", "--out", nothing)
+    assert code == 2 and f"{nothing} holds no results" in err and not nothing.exists()
+
+
 @pytest.mark.parametrize("what", ["table1", "figures"])
 def test_results_of_version_0_2_are_refused_with_the_command(tmp_path, monkeypatch, capsys, what):
     command = "rapo reproduce all --preset tiny"

@@ -41,7 +41,8 @@ def reproduce(
         typer.Argument(
             help="table1, learning, literal, table-a1, sizes, tradeoff, ablations, mechanism, "
             "motivation (several with commas), all of these; seeds, networks or consistency, which "
-            "all leaves out; or figures to draw again from the results in the folder."
+            "all leaves out; figures to draw again from the results in the folder; or archive to "
+            "keep the frames of all its jobs in a few files."
         ),
     ] = "all",
     preset: Annotated[
@@ -74,11 +75,15 @@ def reproduce(
     from rich.console import Console
 
     from rapo.html.terminal import print_sections
-    from rapo.paper.reproduce import run_studies
+    from rapo.paper.reproduce import archive_results, run_studies
 
     folder = out or Path("results") / (f"{preset}-{reading}" if reading else preset)
+    console = Console()
+    if what == "archive":
+        count = archive_results(folder)
+        console.print(f"{folder / 'archive'} holds the frames of {count} jobs", highlight=False)
+        return
     with stoppable(f"the same command goes on with what is in {folder}"):
-        console = Console()
         sections = run_studies(
             what,
             preset,

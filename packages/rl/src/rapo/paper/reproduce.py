@@ -15,7 +15,7 @@ from rapo.jobs.folder import claim_folder, note, note_versions, read_manifest
 from rapo.jobs.job import Job, unfinished
 from rapo.jobs.lock import locked
 from rapo.jobs.run import checked_slots, run_with_bar
-from rapo.jobs.tables import need_pyarrow
+from rapo.jobs.tables import archive, need_pyarrow
 from rapo.paper.jobs import Evaluation, jobs_of
 from rapo.paper.page import write_page
 from rapo.paper.presets import Preset, preset_named
@@ -68,11 +68,12 @@ def selected_studies(what: str) -> list[str]:
         return list(STUDIES)
     names = [name.strip() for name in what.split(",")]
     for name in names:
-        if name in ("all", "figures"):
+        if name in ("all", "figures", "archive"):
             raise UserError(f"{name} stands alone, got {what!r}")
         if name not in STUDIES:
             raise UserError(
-                f"no study is called {name!r}; studies are {', '.join(STUDIES)}, figures and all"
+                f"no study is called {name!r}; studies are {', '.join(STUDIES)}, all of them is "
+                "all; figures and archive stand alone"
             )
     return [name for name in STUDIES if name in names]
 
@@ -140,6 +141,19 @@ def run_studies(
         write_sections(list(sections.values()), out)
         write_page(list(sections.values()), results, out)
     return [sections[name] for name in names]
+
+
+def archive_results(out: Path) -> int:
+    """Archive the frames of all jobs of a folder, see `archive`; return how many jobs there are.
+
+    Raises:
+        UserError: the folder holds no results.
+    """
+    if not (out / "manifest.json").exists():
+        raise UserError(f"{out} holds no results; name the folder of a run with --out")
+    with locked(out, "rapo reproduce archive"):
+        read_manifest(out)
+        return archive(out)
 
 
 def claim(out: Path, preset: Preset) -> None:

@@ -23,7 +23,7 @@ from rapo.envs.vector import GraphDiffusionVectorEnv
 from rapo.graphs.fit import fit
 from rapo.jobs.job import Job, digest
 from rapo.jobs.lock import locked
-from rapo.jobs.tables import read_table, write_table
+from rapo.jobs.tables import JOBS, job_table, write_table
 from rapo.paper.jobs import STEPS_A_SECOND
 from rapo.paper.presets import Preset
 from rapo.paper.studies.networks.catalogue import NETWORKS, Network
@@ -73,31 +73,32 @@ class NetworkJob:
         """Roughly how long one thread will take; large graphs take longer."""
         return self.steps / STEPS_A_SECOND["mlp"]
 
-    def table(self, root: Path, name: str) -> Path:
-        """Where one of the job's `TABLES` is."""
-        return root / "jobs" / self.key / f"{name}.parquet"
+    def folder(self, root: Path) -> Path:
+        """Where the tables and the training are."""
+        return root / JOBS / self.key
 
     def done(self, root: Path) -> bool:
         """Whether both tables of the network are there."""
-        return all(self.table(root, name).exists() for name in TABLES)
+        return all(job_table(root, self.key, name) is not None for name in TABLES)
 
     def read(self, root: Path, name: str) -> pd.DataFrame:
         """Read one of the tables, with a column `title` for tables and figures."""
-        frame = read_table(self.table(root, name))
+        frame = job_table(root, self.key, name)
+        assert frame is not None  # a study is drawn when its jobs are done
         return frame.assign(title=f"{self.network.title} ({frame['nodes'].iloc[0]:,})")
 
     def run(self, root: Path) -> None:
         """Load, fit, train and measure, and write both tables."""
-        with locked(root / "jobs" / self.key, f"the job {self.key}"):
-            self._run(root)
+        with locked(self.folder(root), f"the job {self.key}"):
+            self._run(self.folder(root))
 
-    def _run(self, root: Path) -> None:
+    def _run(self, folder: Path) -> None:
         start = process_time()
         graph = self.network.load(self.data)
         loaded = process_time()
         fitted = fit(graph)
         end = process_time()
-        rows = [*self._fitted_rows(graph, root / "jobs" / self.key)]
+        rows = [*self._fitted_rows(graph, folder)]
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # they say that RAPO is idle, which the row shows
             env = GraphDiffusionVectorEnv(1, graph=graph, fit=False)
@@ -128,7 +129,7 @@ class NetworkJob:
             "graph_hash": graph.hash,
         }
         for name, part in (("networks", [about]), ("results", [{**place, **row} for row in rows])):
-            write_table(self.table(root, name), pd.DataFrame(part))
+            write_table(folder / f"{name}.parquet", pd.DataFrame(part))
 
     def _fitted_rows(self, graph: Graph, work: Path) -> Iterator[dict[str, Any]]:
         """Measure the constant aggressive action and RAPO's policy under each fitted kernel."""
