@@ -14,6 +14,7 @@ from rapo.cascade.draws import derive
 from rapo.cascade.engine import Cascade
 from rapo.cascade.regions import make_regions
 from rapo.cascade.setting import Setting
+from rapo.envs.task import report_of
 from rapo.envs.vector import GraphDiffusionVectorEnv
 from rapo.graphs import exposure, fit_search
 from rapo.graphs import fit as module
@@ -491,3 +492,25 @@ def test_labels_arrays_and_callables_are_regions(crowd):
 def test_regions_that_cannot_be_are_named(crowd, regions, named):
     with pytest.raises(ValueError, match=named):
         GraphDiffusionVectorEnv(1, graph=crowd, regions=regions)
+
+
+def test_the_mass_that_may_stay_decides_on_a_graph_of_fifteen_families():
+    """The largest tau of the ladder that leaves a quarter; the next one leaves .29."""
+    families = from_networkx(nx.florentine_families_graph(), setting=COMPACT)
+    fitted = fit(families, regions="node", setting=COMPACT)
+    assert fitted.params.tau == pytest.approx(2 / 1.15**16)
+    search = Search(families, COMPACT.params, COMPACT, THETA)
+    regions = make_regions("node", families)
+    higher = search.run(regions, replace(COMPACT.params, tau=2 / 1.15**15))
+    assert fitted.mass <= 0.25 < higher.mass < 0.3
+    assert higher.odds <= THETA and not higher.enough  # its odds alone would do
+
+
+def test_scars_alone_are_measured_over_the_first_fifty_steps_of_replay(blocks):
+    fitted = fit(blocks)
+    keys, stimuli = fit_episodes(blocks, purpose=2)
+    engine = Cascade(blocks, len(keys), regions=fitted.regions, params=fitted.params)
+    engine.start(keys, stimuli)
+    engine.run(0, sum(engine.setting.horizons[:2]))
+    odds = report_of(engine.run(0, 50).swapaxes(0, 1))["odds_ratio"].astype(float)
+    assert fitted.odds_same == pytest.approx(np.nanmean(np.nanmean(odds, axis=0)), rel=1e-5)

@@ -6,10 +6,11 @@ import io
 import numpy as np
 import pytest
 from rich.console import Console
+from scipy.stats import t as student
 
 import rapo
 from rapo.rsd import evaluate
-from rapo.rsd.bootstrap import HEAVY, judge_tails, variation
+from rapo.rsd.bootstrap import HEAVY, judge_tails, ratio_bootstrap, variation
 from rapo.rsd.report import text_table, write_report
 from rapo.rsd.table import rows_of
 
@@ -118,3 +119,16 @@ def test_a_single_episode_is_not_judged(light):
     )
     assert not one.heavy_tailed
     assert list(rows_of({"a": one}))[:2] == ["RAG", "RAG pooled"]
+
+
+@pytest.mark.parametrize(("n", "seed"), [(8, 3), (10, 2)])
+def test_the_interval_is_never_narrower_than_students_t(n, seed):
+    """Pairs whose resamples understate their spread: the quantile of t decides."""
+    rng = np.random.default_rng(seed)
+    before = rng.uniform(9, 11, n)
+    after = before * rng.uniform(0.4, 0.6, n)
+    result = ratio_bootstrap(after, before, rng=0)
+    ratio = after.sum() / before.sum()
+    error = np.sqrt(n / (n - 1) * ((after - ratio * before) ** 2).sum()) / before.sum()
+    factor = np.exp(student.ppf(0.975, n - 1) * error / ratio)
+    assert (result.low, result.high) == pytest.approx((ratio / factor, ratio * factor), rel=1e-6)
