@@ -111,7 +111,7 @@ def constraints(method, share, gamma, gae_lambda, *, lagged=True):
         Constraint(
             name, key, reference=mean_cost(key, 1), decay=decay,
             budget=mean_cost(key, share) / mean_cost(key, 1),
-            lag=lagged * (DELAY + lag), carry=lagged * carry,
+            lag=lagged * (DELAY + lag), retained=lagged * carry,
         )
         for name, key, decay, lag, carry in kinds
     ]  # fmt: skip

@@ -200,7 +200,7 @@ def test_what_is_new_has_the_discounted_sum_of_the_whole_but_for_what_was_there(
     """sum_k gamma^k new_{t+k} = sum_k gamma^k c_{t+k} - carry c_{t-1} / (1 - gamma carry)."""
     rng = np.random.default_rng(seed)
     config = PPOConfig(envs=2, rollout=24, minibatch=24, hidden=4, cost_gamma=gamma)
-    paid = [Constraint("c", "cost", reference=1.0, budget=1.0, decay=0.5, carry=carry)]
+    paid = [Constraint("c", "cost", reference=1.0, budget=1.0, decay=0.5, retained=carry)]
     learner = PPO(Costly(2), config, constraints=paid)
     costs = rng.random((36, 2, 1)).astype(np.float32)
     ends = rng.random((36, 2)) < 0.1
@@ -227,7 +227,9 @@ def test_duals_and_log_are_of_whole_costs():
     for carry in (0.0, 0.9):
         learner = learner_of(Truncated(4), ppo={"lr": 1e-12})
         learner.constraints = tuple(
-            Constraint(c.name, c.key, reference=1.0, budget=0.1, decay=0.8, lag=c.lag, carry=carry)
+            Constraint(
+                c.name, c.key, reference=1.0, budget=0.1, decay=0.8, lag=c.lag, retained=carry
+            )
             for c in learner.constraints
         )
         told.append([learner.iterate() for _ in range(2)][-1])
@@ -265,14 +267,14 @@ def test_a_learner_goes_on_from_what_it_saved_to_the_bit(method, length):
             second.load(saved)
         if update >= 7:
             second.iterate()
-    assert len(saved["waiting"]["actions"]) == DELAY + (1 if method == "SS" else 2)
-    assert len(saved["waiting"]["ends"]) > 0
+    assert len(saved["incomplete"]["actions"]) == DELAY + (1 if method == "SS" else 2)
+    assert len(saved["incomplete"]["ends"]) > 0
     assert torch.equal(whole.buffer.values, second.buffer.values)
     assert np.array_equal(whole.duals.values, second.duals.values)
     assert not torch.equal(whole.buffer.values, first.buffer.values)
 
 
-@pytest.mark.parametrize("part", ["waiting", "costs"])
+@pytest.mark.parametrize("part", ["incomplete", "costs"])
 def test_a_checkpoint_without_the_steps_that_wait_is_refused(part):
     config = PPOConfig(envs=8, rollout=512, minibatch=64, epochs=1, hidden=8)
     learner = PPO(Delayed(8), config, constraints=constraints("SS", 0.4, 0.95, 0.95))

@@ -66,7 +66,7 @@ def test_bad_references_are_named(reference):
         constraint(reference=reference)
 
 
-@pytest.mark.parametrize("name", ["decay", "carry"])
+@pytest.mark.parametrize("name", ["decay", "retained"])
 @pytest.mark.parametrize("share", [-0.1, 1.0, float("nan")])
 def test_bad_decays_and_carries_are_named(name, share):
     with pytest.raises(ValueError, match=f"{name} of harm must be in .*got {share!r}"):

@@ -174,13 +174,13 @@ def test_only_the_trace_carries_a_share_of_itself_over_and_only_what_is_new_is_l
     ),
     )  # fmt: skip
     trace, scar = resolve(made).constraints()
-    assert (trace.carry, scar.carry) == (0.7, 0.0)
-    assert [c.carry for c in resolve(config("DR")).constraints()] == [0.0]
+    assert (trace.retained, scar.retained) == (0.7, 0.0)
+    assert [c.retained for c in resolve(config("DR")).constraints()] == [0.0]
     env = resolve(made).environment(20)
     env.reset(seed=0)
     infos = [env.step(np.zeros(20, int))[4] for _ in range(60)]
     harm, G = (np.array([info[key] for info in infos]) for key in ("cost", "cost_G"))
-    assert np.allclose(G[1:] - trace.carry * G[:-1], 0.5 * harm[:-1], atol=1e-5) and harm.any()
+    assert np.allclose(G[1:] - trace.retained * G[:-1], 0.5 * harm[:-1], atol=1e-5) and harm.any()
 
 
 def test_budgets_are_shares_of_what_the_aggressive_action_costs_under_p0():

@@ -190,7 +190,7 @@ def test_the_critic_alone_is_told_the_phase(small_graph, short):
     )
     steps = 2 * sum(short.horizons)  # an end inside the rollout, where the phase is still Replay
     learner = PPO(env, PPOConfig(envs=4, rollout=4 * steps, minibatch=64, hidden=16))
-    assert learner.model.inputs == 5 and learner.model.told == 3
+    assert learner.model.inputs == 5 and learner.model.extra == 3
     seen = []
     step = env.step
 
@@ -450,7 +450,7 @@ def test_steps_that_wait_are_seen_as_the_statistics_stand():
     for _ in range(4):
         learner.iterate()
         shown = learner.normaliser(raws[-1].reshape(-1, 4, 3)[-5:])
-        assert len(learner.waiting) == 5
-        assert np.allclose(learner.waiting.x[..., 0], shown[..., 0], atol=1e-4)
-        assert np.allclose(learner.waiting.features[..., 0], shown[..., 0], atol=1e-4)
+        assert len(learner.incomplete) == 5
+        assert np.allclose(learner.incomplete.x[..., 0], shown[..., 0], atol=1e-4)
+        assert np.allclose(learner.incomplete.features[..., 0], shown[..., 0], atol=1e-4)
     assert np.abs(learner.normaliser(raws[-1])[:, 0]).max() > 1

@@ -73,7 +73,7 @@ def test_costs_are_in_units_of_the_best_constant_under_P0():
     _, trace, scar = max(totals, key=lambda sums: sums[0])
     assert resolve(made).references() == pytest.approx({"cost_G": trace, "cost_H": scar})
     found = {c.name: c for c in resolve(made).constraints()}
-    assert found["trace"].lag == 52 and found["trace"].carry == pytest.approx(0.9)
+    assert found["trace"].lag == 52 and found["trace"].retained == pytest.approx(0.9)
     assert {c.budget for c in found.values()} == {0.9}
     assert not resolve(config("GE")).constraints()
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any
 
 from rapo_core.checks import (
@@ -81,14 +81,6 @@ class PPOConfig:
     def for_gymnasium(cls, **changes: Any) -> PPOConfig:
         """Numbers for an environment that nobody has tuned: few copies, many small gradients."""
         return cls(**{**_FOREIGN, **changes})
-
-    @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> PPOConfig:
-        """Build from a mapping that holds every field and nothing else."""
-        wrong = sorted(set(values) ^ {f.name for f in fields(cls)})
-        if wrong:
-            raise UserError(f"unknown or missing numbers of PPO: {wrong}")
-        return cls(**values)
 
     @property
     def length(self) -> int:

@@ -105,6 +105,6 @@ class EpisodicPPO(PPO):
         self.x, _ = self.env.reset(seed=TRAINING_SEEDS + place)
         self.state = self.model.start(self.config.envs)
         self.forget = np.ones(self.config.envs, np.bool_)
-        self.waiting = self.waiting.since(
-            len(self.waiting)
+        self.incomplete = self.incomplete.since(
+            len(self.incomplete)
         )  # of episodes that are not gone on with

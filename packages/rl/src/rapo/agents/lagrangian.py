@@ -17,22 +17,24 @@ class Constraint:
     """`mean cost / reference <= budget`."""
 
     name: str
-    """What the log calls it."""
+    """Name of the cost in logs."""
     key: str
     """Entry of `info` that holds the cost of a step, (N,)."""
     reference: float
-    """Mean cost of a step that counts as 1, >= 0; at 0 there is nothing to constrain."""
+    """Mean cost of a step that counts as 1, >= 0; a reference of 0 constrains nothing."""
     budget: float
-    """Largest allowed mean cost in units of the reference, >= 0; at 0 the dual only rises."""
+    """Largest allowed mean cost in units of the reference, >= 0; a budget of 0 lets the dual rise
+    only."""
     decay: float
-    """Of the eligibility trace that carries a cost back in time, per step, in [0, 1)."""
+    """Decay per step of the eligibility trace that carries a cost back in time, in [0, 1)."""
     lag: int = 0
     """Steps between an action and the first cost it can cause, >= 0; credit begins there."""
-    carry: float = 0.0
-    """Share of a step's cost that is left over from the step before, in [0, 1).
+    retained: float = 0.0
+    """Share of the last step's cost that is still part of this one's, in [0, 1).
 
-    The learner is told what is new, `(c_t - carry c_{t-1}) / (1 - gamma carry)`: the same
-    discounted sum but for what was there before, without the noise of harm that older actions did.
+    G keeps 1 - lambda of itself, so charging G at every step would charge one harm many times. The
+    learner pays the increase alone, `(c_t - retained c_{t-1}) / (1 - gamma retained)`. Its
+    discounted sum is that of the cost, but for what was there before the first step.
     """
 
     def __post_init__(self) -> None:
@@ -42,7 +44,7 @@ class Constraint:
             raise UserError(
                 f"budget must be a share >= 0 of the reference cost, got {self.budget!r}"
             )
-        for name in ("decay", "carry"):
+        for name in ("decay", "retained"):
             value = getattr(self, name)
             if not 0 <= value < 1:
                 raise UserError(f"{name} of {self.name} must be in [0, 1), got {value!r}")

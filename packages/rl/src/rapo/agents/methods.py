@@ -13,18 +13,19 @@ from rapo_core.checks import UserError
 
 @dataclass(frozen=True)
 class Cost:
-    """A cost of a step, as `info` tells it."""
+    """A cost of a step, as an entry of `info`."""
 
     name: str
-    """In logs."""
+    """Name of the cost in logs."""
     key: str
-    """In `info`."""
+    """Entry of `info`."""
     carried: bool = False
-    """Whether an eligibility trace as long as the delay D carries it back in time."""
+    """Whether an eligibility trace as long as the delay D carries the cost back in time."""
     lag: int = 1
-    """Steps after the delay D until an action can show: that at t makes A_{t+1}, harm at t+1+D."""
+    """Steps beyond the delay D until an action shows in the cost: the action at t makes A_{t+1},
+    which harms at t + 1 + D."""
     remains: bool = False
-    """Whether it is the trace, of which 1 - lambda remains from the step before."""
+    """Whether the cost keeps 1 - lambda of its last value, as the trace G does."""
 
 
 HARM = Cost("harm", "cost")
@@ -33,13 +34,14 @@ TRACE = Cost("trace", "cost_G", lag=2, remains=True)  # harm of a step is in the
 SCAR = Cost("scar", "cost_H", lag=2)  # and H grows by that G
 
 SLOW_DECAY = 0.999
-"""delta of the slow-decay evaluation; 0.95 forgets everything in the washout."""
+"""Value of delta in the slow-decay evaluation; 0.95 would forget everything in the washout."""
 TOP_K = 8
 """Destinations that the top-k evaluation deforms."""
 LOCAL_SHARE = 0.5
 """Share of the regions that touch V_sens which the local evaluation deforms."""
 SHIELD_THRESHOLD = 0.5
-"""Of the fixed Shield: expected sensitive mass over that of the aggressive action under `P0`."""
+"""Threshold of the fixed Shield: the largest expected sensitive mass that it allows, over the mass
+under the aggressive action and `P0`."""
 
 
 @dataclass(frozen=True)
@@ -48,21 +50,21 @@ class Method:
 
     name: str
     about: str
-    """In one line."""
+    """What the method does, in one line."""
     observe: str = "x"
     """What the policy sees: `x`, or `xGH` with the fields."""
     costs: tuple[Cost, ...] = ()
-    """What it pays, each within its budget."""
+    """What the policy pays; each cost has a budget."""
     deformation: str = "off"
-    """Kernel it is trained and evaluated under: `off` is `P0`."""
+    """Kernel under which the policy is trained and evaluated; `off` is `P0`."""
     network: str = "mlp"
     """`mlp`, or `gru` for a policy with memory."""
     policy_of: str | None = None
-    """The method whose trained policy it evaluates, if it has none of its own."""
+    """The method whose trained policy this one evaluates; None for a method that is trained."""
     evaluation: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
-    """What its evaluation changes in the environment of the policy's method."""
+    """Options of the environment that differ from those of the policy's method."""
     shield: str | None = None
-    """`fixed` or `matched` threshold of a shield around the policy."""
+    """How the threshold of a shield around the policy is chosen: `fixed` or `matched`."""
 
 
 _ROWS = (

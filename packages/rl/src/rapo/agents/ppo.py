@@ -1,9 +1,9 @@
 """PPO with Lagrangian duals: collect, estimate, update. To be read from top to bottom.
 
-Our own because neither Stable-Baselines3 nor TorchRL has constrained or recurrent PPO. The policy
-acts alone; the critic sees a whole rollout at once. Steps whose costs are still on their way wait
-for the next rollout. Randomness comes from one generator per rollout, seeded by (seed, number of
-the rollout), so that there is no generator to save.
+We wrote PPO ourselves because neither Stable-Baselines3 nor TorchRL has constrained recurrent PPO.
+The policy acts alone; the critic sees a whole rollout at once. Steps whose costs have not all
+arrived yet are learned from in the next rollout. Every rollout has a generator of its own, seeded
+by the seed of the run and the number of the rollout, so that no generator has to be saved.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ TRAINING_SEEDS = 2**40
 
 _SAVED = (
     "updates", "weights", "adam", "normaliser", "duals", "x", "memory", "forget", "phase", "costs",
-    "waiting", "env",
+    "incomplete", "env",
 )  # fmt: skip
-"""What a checkpoint holds of a learner."""
+"""What `PPO.save` returns, by name."""
 
 
 class PPO:
@@ -94,7 +94,7 @@ class PPO:
         self.costs = np.zeros((config.envs, signals - 1), np.float32)
         costs = [config.cost_gamma] * (signals - 1)
         self.discounts = np.array([config.gamma, *costs], np.float32)
-        self.waiting = Steps.none(
+        self.incomplete = Steps.none(
             config.envs, size, self.model.memory, size + self.model.memory + extra, signals
         )
         self.env_seconds = 0.0
@@ -115,16 +115,16 @@ class PPO:
             seen = torch.from_numpy(self.normaliser(raw))
             rollout.seen.x.copy_(seen[: len(rollout.actions)])
             rollout.features[:, : self.model.inputs] = rollout.seen.x
-            self.waiting.x.flatten(0, 1).copy_(seen[len(rollout.actions) :])
-            self.waiting.features[..., : self.model.inputs] = self.waiting.x
-            ends = self.waiting.last[:, : self.model.inputs]
+            self.incomplete.x.flatten(0, 1).copy_(seen[len(rollout.actions) :])
+            self.incomplete.features[..., : self.model.inputs] = self.incomplete.x
+            ends = self.incomplete.last[:, : self.model.inputs]
             ends.copy_(torch.from_numpy(self.normaliser(ends.numpy())))
         means = self.update(rollout, rng)
         if not first:
             moved = [torch.from_numpy(part) for part in self.normaliser.update(raw)]
             if self.config.steady:
                 self.model.rewrite(*moved)
-                self.waiting.rewrite(*moved)
+                self.incomplete.rewrite(*moved)
         means["reward"] = float(rollout.means[0])
         for constraint, cost in zip(self.constraints, rollout.means[1:], strict=True):
             means[f"cost_{constraint.name}"] = float(cost)
@@ -142,14 +142,14 @@ class PPO:
         """Play one rollout; return its observations (T * N, d) and the steps to learn from.
 
         A cost arrives `lag` steps after the action that caused it, so the newest steps, as many as
-        the largest lag, are not complete yet. They wait in `self.waiting` and come first in the
+        the largest lag, are not complete yet. They wait in `self.incomplete` and come first in the
         next rollout. At the start of training fewer steps are complete than were played, or none.
         """
         config, model = self.config, self.model
         raw, means, fresh = self._run(rng)
-        steps = self.waiting.joined(fresh)
+        steps = self.incomplete.joined(fresh)
         complete = max(0, len(steps) - int(self.lags.max()))
-        self.waiting = steps.since(complete)
+        self.incomplete = steps.since(complete)
 
         # values once per rollout, those after the last step and after truncations with them
         state = self.state * torch.from_numpy(~self.forget)[:, None]
@@ -234,11 +234,11 @@ class PPO:
         )  # fmt: skip
 
     def _new(self, costs: Float, ends: npt.NDArray[np.bool_]) -> Float:
-        """What is new in costs (T, N, K): without the share carried over from the step before."""
-        carry = np.array([c.carry for c in self.constraints], np.float32)
+        """The increases of costs (T, N, K): each cost without what it retains of the last step."""
+        retained = np.array([c.retained for c in self.constraints], np.float32)
         before = np.concatenate([self.costs[None], np.where(ends[..., None], 0, costs)])
         self.costs = before[-1]
-        new = (costs - carry * before[:-1]) / (1 - self.discounts[1:] * carry)
+        new = (costs - retained * before[:-1]) / (1 - self.discounts[1:] * retained)
         return np.asarray(new, np.float32)
 
     def update(self, rollout: Rollout, rng: np.random.Generator) -> dict[str, float]:
@@ -325,7 +325,7 @@ class PPO:
             "forget": self.forget.copy(),
             "phase": self.phase.copy(),
             "costs": self.costs.copy(),
-            "waiting": Steps.of(self.waiting.state()).state(),
+            "incomplete": Steps.of(self.incomplete.state()).state(),
             "env": self.env.snapshot(),
         }
 
@@ -333,7 +333,7 @@ class PPO:
         """Take over what `save` gave, in a PPO made alike."""
         lost = sorted(set(_SAVED) - set(state))
         if lost:
-            raise UserError(f"the checkpoint lacks {lost} and cannot be gone on with")
+            raise UserError(f"the saved state lacks {lost}, so the run cannot go on")
         self.updates = int(state["updates"])
         self.buffer.values.copy_(torch.as_tensor(state["weights"]))
         moments = {k: torch.as_tensor(v).clone() for k, v in state["adam"].items()}
@@ -346,4 +346,4 @@ class PPO:
         self.forget = np.asarray(state["forget"]).copy()
         self.phase = np.asarray(state["phase"]).copy()
         self.costs = np.asarray(state["costs"]).copy()
-        self.waiting = Steps.of(state["waiting"])
+        self.incomplete = Steps.of(state["incomplete"])

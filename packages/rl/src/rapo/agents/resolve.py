@@ -188,7 +188,7 @@ class EpisodeRun:
                 budget=budget,
                 decay=trace_decay(delay if cost.carried else 0, config.ppo),
                 lag=delay + cost.lag,
-                carry=1 - params.lam if cost.remains else 0.0,
+                retained=1 - params.lam if cost.remains else 0.0,
             )
             for cost in costs
         ]

@@ -1,7 +1,7 @@
-"""Where a run tells its progress besides `progress.csv`: TensorBoard, Weights & Biases, MLflow.
+"""Services that record the progress of a run: TensorBoard, Weights & Biases, MLflow.
 
-A tracker is a class with `write` and `close`, made from the folder and the config of the run. Add
-one to `TRACKERS` and `train(track=...)`, `rapo train --track` and run files know it.
+A tracker is a class with `write` and `close`, made from the folder and the config of the run. A
+class that is added to `TRACKERS` can be named in `RunConfig.track` and by `rapo train --track`.
 """
 
 from __future__ import annotations
@@ -20,35 +20,36 @@ from rapo_core.checks import UserError
 from rapo_core.files import written_whole
 
 IDS = "tracking.json"
-"""In the folder of a run: under which id each service knows it, so that it goes on there."""
+"""File of a run's folder with the id of the run in each service, under which a resumed run goes on.
+"""
 LONGEST = 100
-"""Longest text of a config's value that MLflow is told; longer ones are in `run.toml`."""
+"""Longest text of a value that MLflow gets; longer values are in `run.toml` alone."""
 AT_ONCE = 100
-"""Parameters of one request to MLflow."""
+"""Number of parameters in one request to MLflow."""
 
 
 class Tracker(Protocol):
-    """What a run tells its progress to."""
+    """A service that records the progress of a run."""
 
     def __init__(self, out: Path, config: Mapping[str, Any], steps: int) -> None:
         """Begin, or go on after `steps` steps, with the run in folder `out`."""
 
     def write(self, steps: int, numbers: Mapping[str, float]) -> None:
-        """What happened in the rollout that ended after `steps` steps."""
+        """Record the numbers of the rollout that ended after `steps` steps."""
 
     def close(self) -> None:
-        """No more will come."""
+        """End the record; nothing more will come."""
 
 
 class TensorBoard:
-    """Event files in `out/tensorboard`; what a resumed run tells again replaces what it told."""
+    """Event files in `out/tensorboard`; a resumed run replaces what it had written later."""
 
     def __init__(self, out: Path, config: Mapping[str, Any], steps: int) -> None:
         writer = import_module("torch.utils.tensorboard").SummaryWriter
         self.events = writer(str(out / "tensorboard"), purge_step=steps + 1)
 
     def write(self, steps: int, numbers: Mapping[str, float]) -> None:
-        """A scalar each."""
+        """Write a scalar for each number."""
         for name, value in _named(numbers):
             self.events.add_scalar(name, value, steps)
 
@@ -73,11 +74,11 @@ class WeightsAndBiases:
         self.run.define_metric("*", step_metric="steps")
 
     def write(self, steps: int, numbers: Mapping[str, float]) -> None:
-        """One row; W&B's own counter may not go back, as a resumed run does."""
+        """Write one row. Steps are a column, as W&B's own counter may not go back."""
         self.run.log({"steps": steps, **dict(_named(numbers))})
 
     def close(self) -> None:
-        """Send what is left."""
+        """Send what has not been sent yet."""
         self.run.finish()
 
 
@@ -102,7 +103,7 @@ class MLflow:
         return run
 
     def write(self, steps: int, numbers: Mapping[str, float]) -> None:
-        """A metric each, but for those that have no value yet."""
+        """Write a metric for each number that has a value."""
         now = int(1000 * time.time())
         metric = self.mlflow.entities.Metric
         made = [metric(k, float(v), now, steps) for k, v in _named(numbers) if isfinite(v)]
