@@ -76,7 +76,7 @@ def test_packets_arrive_where_their_stimulus_sends_them():
     env.reset(seed=0, options={"stimulus": 2})
     for _ in range(40):
         env.step(2)
-        state = env.snapshot()
+        state = {name: array[0] for name, array in env.engine.state.items()}
         assert np.array_equal(state["states"][:, 0], state["at"])
         assert np.all(state["states"][:, 1] == TARGETS[1])
         assert np.array_equal(state["done"], state["at"] == TARGETS[1])
@@ -106,7 +106,7 @@ def test_rows_of_different_length_contract_by_the_scar():
     env = Routing()
     env.reset(seed=0)
     state = env.snapshot()
-    state["memory.H"] = np.where(env.harmful, 0.4, 0.0)
+    state["engine.memory.H"] = np.where(env.harmful, 0.4, 0.0)[None]
     env.restore(state)
     states = np.array([[v, 24] for v in range(25)])
     places, p0 = env._rows(states, 1)
@@ -231,7 +231,8 @@ def test_bad_calls_are_named_and_change_nothing():
     env.reset(seed=0)
     run(env, 20)
     before = env.snapshot()
-    short = {**before, "memory.waiting": before["memory.waiting"][1:]}
+    waiting, at, H = "engine.memory.waiting", "engine.state.at", "engine.memory.H"
+    short = {**before, waiting: before[waiting][1:]}
     for call, match in (
         (lambda: env.activate(4), r"stimulus must be in 1\.\.3, .*got 4"),
         (lambda: env.activate(0), "got 0"),
@@ -242,10 +243,10 @@ def test_bad_calls_are_named_and_change_nothing():
         (lambda: env.step(3), r"actions must be in 0\.\.2, got"),
         (lambda: env.step(0.5), "action"),
         (lambda: env.restore({}), "a snapshot has"),
-        (lambda: env.restore(short), "memory.waiting"),
-        (lambda: env.restore({**before, "at": before["at"] + 25}), "at must be in -1..24"),
-        (lambda: env.restore({**before, "stimulus": np.array(30)}), "stimulus"),
-        (lambda: env.restore({**before, "memory.H": before["memory.H"] - 1}), "H must be finite"),
+        (lambda: env.restore(short), "waiting must have shape"),
+        (lambda: env.restore({**before, at: before[at] + 25}), "at must be in -1..24"),
+        (lambda: env.restore({**before, "engine.stimulus": np.array([30])}), "stimulus"),
+        (lambda: env.restore({**before, H: before[H] - 1}), "H must be finite"),
     ):
         with pytest.raises(ValueError, match=match):
             call()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from copy import copy
-from typing import Any, ClassVar
+from typing import Any
 
 import gymnasium
 import numpy as np
@@ -30,8 +30,6 @@ class OneEpisodeEnv(gymnasium.Env[Obs, np.int64]):
 
     metadata = {"render_modes": ["rgb_array"], "render_fps": 10}  # noqa: RUF012 - Gymnasium's form
     vector: Any
-    plain: ClassVar[type | None] = None
-    """The class of ours whose methods count as not overridden; None for this one."""
 
     def _show(self, vector: EpisodesVectorEnv) -> None:
         """Take over an environment of one episode; a subclass's constructor ends with this."""
@@ -179,8 +177,8 @@ class OneEpisodeEnv(gymnasium.Env[Obs, np.int64]):
                 f"{put} were put on this {type(self).__name__} itself, which RSD runs copies of; "
                 "write a subclass that overrides them"
             )
-        ours = self.plain or OneEpisodeEnv
-        return any(getattr(type(self), name) is not getattr(ours, name) for name in names)
+        mine = type(self)
+        return any(getattr(mine, name) is not getattr(OneEpisodeEnv, name) for name in names)
 
     def render(self) -> Any:
         """An RGB array (H, W, 3), if `render_mode` is `rgb_array`."""

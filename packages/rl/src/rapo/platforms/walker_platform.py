@@ -9,6 +9,7 @@ import numpy as np
 
 from rapo.platforms.candidates import Array, Candidates, Harmed, State
 from rapo.platforms.platform import BatchPlatform
+from rapo_core.checks import UserError
 
 BLOCKS = 8  # the observable has the share of walkers in this many equal ranges of place numbers
 NOWHERE = -1  # place of a walker that is not there
@@ -110,6 +111,12 @@ class WalkerPlatform(BatchPlatform):
             clock / self.domain.horizon,
         ]
         return np.concatenate([np.stack(x, axis=1), shares[:, :-1] / self.walkers], axis=1)
+
+    def _affected_in(self, state: State) -> Any:
+        at, last = state["at"], self.domain.places - 1
+        if at.min() < NOWHERE or at.max() > last:  # of a snapshot
+            raise UserError(f"at must be in -1..{last}, got {at.min()}..{at.max()}")
+        return super()._affected_in(state)
 
 
 def _by_action(action: Array, there: Array) -> Iterator[tuple[int, tuple[Array, ...]]]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import gymnasium
@@ -13,17 +12,13 @@ import numpy.typing as npt
 from rapo.envs.single_base import CALLED
 from rapo.platforms.single import PlatformEnv
 from rapo.platforms.vector import PlatformVectorEnv
-from rapo.platforms.walker_platform import BLOCKS, NOWHERE, WalkerPlatform
-from rapo_core.checks import UserError, checked_state, whole_number
+from rapo.platforms.walker_platform import BLOCKS, WalkerPlatform
+from rapo_core.checks import UserError, whole_number
 from rapo_core.deformation import Scope, reweight, within_scope
 from rapo_core.params import FieldParams
 
 Array = npt.NDArray[Any]
-Obs = npt.NDArray[np.float32]
 _HOOKS = ("candidates", "transition", "begin", "_rows", "_moved")
-_FLAT = {"engine.state.": "", "engine.memory.": "memory.", "engine.": ""}
-"""Beginnings of names in the vector environment's snapshot, and in this environment's. All other
-entries are those of the environment itself."""
 
 
 class CandidateReplayEnv(PlatformEnv, ABC):
@@ -150,20 +145,6 @@ class CandidateReplayEnv(PlatformEnv, ABC):
         """Where the deformation applies."""
         return self.vector.engine.scope  # type: ignore[no-any-return]
 
-    def snapshot(self) -> dict[str, Array]:
-        """Everything that evolves, as plain arrays."""
-        return {_name(name): _one(name, a) for name, a in self.vector.snapshot().items()}
-
-    def restore(self, state: Mapping[str, Array]) -> Obs:  # type: ignore[override]
-        """Take over a `snapshot` of an environment of the same configuration; the observation."""
-        taken = checked_state(state, self.snapshot())
-        at = taken["at"]
-        if at.min() < NOWHERE or at.max() >= self.places:
-            raise UserError(f"at must be in -1..{self.places - 1}, got {at.min()}..{at.max()}")
-        like = self.vector.snapshot()
-        whole = {name: taken[_name(name)].reshape(array.shape) for name, array in like.items()}
-        return np.asarray(self.vector.restore(whole)[0][0])
-
     def _own_vector(self) -> Any:
         """The same walkers; the platform asks the hooks of this copy."""
         return self.vector.like(1, domain=self)
@@ -216,24 +197,6 @@ class CandidateReplayEnv(PlatformEnv, ABC):
         else:
             psi = within_scope(psi[self.regions[places]], p0, scope)
         return psi, reweight(p0, psi)
-
-
-CandidateReplayEnv.plain = CandidateReplayEnv
-
-
-def _name(name: str) -> str:
-    """This environment's name of an entry in the vector environment's snapshot."""
-    for long, short in _FLAT.items():
-        if name.startswith(long):
-            return short + name.removeprefix(long)
-    return f"env.{name}"
-
-
-def _one(name: str, array: Array) -> Array:
-    """An entry of a snapshot without the axis of episodes, where the entry has that axis."""
-    if name == "engine.memory.waiting":
-        return array[:, 0]
-    return array[0] if name.startswith(("engine.state.", "engine.memory.")) else array
 
 
 def mask_of(harmful: npt.ArrayLike, places: int) -> npt.NDArray[np.bool_]:
