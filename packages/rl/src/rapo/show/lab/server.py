@@ -17,10 +17,11 @@ from starlette.concurrency import run_in_threadpool
 from starlette.middleware import Middleware
 from starlette.middleware.base import BaseHTTPMiddleware
 from starlette.requests import ClientDisconnect, Request
-from starlette.responses import FileResponse, PlainTextResponse, RedirectResponse, Response
+from starlette.responses import HTMLResponse, PlainTextResponse, RedirectResponse, Response
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
+from rapo.html.page import render
 from rapo.show.lab.api import Api, Reply
 from rapo.show.lab.latest_job import SupersededError
 from rapo.show.lab.request import ControlError
@@ -65,7 +66,7 @@ class Lab:
         self.app = Starlette(
             routes=[
                 *routes,
-                Route("/", lambda request: FileResponse(STATIC / "index.html")),
+                Route("/", lambda request: HTMLResponse(render("lab.html", title="rapo lab"))),
                 Route("/api/upload", self._upload, methods=["PUT"]),
                 Mount("/static", StaticFiles(directory=STATIC)),
             ],
