@@ -33,10 +33,10 @@ def analyse(results: Results) -> Section:
     base = results.base_return()
     parts = variants(preset)
     rows = [v for part in parts.values() for v in part]
-    means = {v.tasks: unit_means(results, v.tasks, base, COLUMNS) for v in rows}
+    means = {v.evaluations: unit_means(results, v.evaluations, base, COLUMNS) for v in rows}
     for v in rows:
         if not v.unit:
-            means[v.tasks]["ReplayRet"] = np.nan
+            means[v.evaluations]["ReplayRet"] = np.nan
     open_reach = means[free(preset)]["reach_replay"]
     sweep = (
         f"{preset.nodes} nodes, {len(preset.sweep_seeds)} graphs x {preset.episodes} episodes, "
@@ -97,13 +97,13 @@ def analyse(results: Results) -> Section:
 def _printed(part: Sequence[Variant], means: Means, open_reach: Any) -> pd.DataFrame:
     rows = []
     for v in part:
-        found = means[v.tasks]
+        values = means[v.evaluations]
         row = {"": v.name}
-        row |= {TITLES[m]: with_interval(found[m]) for m in (*METRICS, "OddsRatio")}
+        row |= {TITLES[m]: with_interval(values[m]) for m in (*METRICS, "OddsRatio")}
         if open_reach is None:
-            row["scar mass"] = with_interval(found["ScarMass"])
+            row["scar mass"] = with_interval(values["ScarMass"])
         else:
-            row["reach vs P0"] = with_interval(reach_vs_free(found, open_reach))
+            row["reach vs P0"] = with_interval(reach_vs_free(values, open_reach))
         rows.append(row)
     return pd.DataFrame(rows)
 
@@ -112,8 +112,8 @@ def _node_level(parts: dict[str, list[Variant]], means: Means) -> str:
     """OddsRatio and RAG of node-level regions beside those of the default."""
     shown = [v for v in parts["regions"] if "default" in v.name or v.name.startswith("node")]
     return "; ".join(
-        f"{v.name}: OddsRatio {mean_of(means[v.tasks]['OddsRatio']):.2f}, "
-        f"RAG {mean_of(means[v.tasks]['RAG']):.2f}"
+        f"{v.name}: OddsRatio {mean_of(means[v.evaluations]['OddsRatio']):.2f}, "
+        f"RAG {mean_of(means[v.evaluations]['RAG']):.2f}"
         for v in shown
     )
 
@@ -122,6 +122,10 @@ def _flat(parts: dict[str, list[Variant]], means: Means) -> pd.DataFrame:
     rows = []
     for name, part in parts.items():
         for v in part:
-            row: dict[str, Any] = {"part": name, "name": v.name, "graphs": len(means[v.tasks])}
-            rows.append(row | interval_columns(means[v.tasks]))
+            row: dict[str, Any] = {
+                "part": name,
+                "name": v.name,
+                "graphs": len(means[v.evaluations]),
+            }
+            rows.append(row | interval_columns(means[v.evaluations]))
     return pd.DataFrame(rows)

@@ -61,7 +61,7 @@ def ablation_claims(
         *_decay_claim(parts["decay"], means),
         *_scope_claims(parts["scope"], means, open_reach),
         *_region_claims(parts["regions"], means),
-        *_harm_claims(parts["harm"], means, means[parts["scope"][0].tasks]["RAG"]),
+        *_harm_claims(parts["harm"], means, means[parts["scope"][0].evaluations]["RAG"]),
     ]
 
 
@@ -75,7 +75,7 @@ def _decay_claim(part: Sequence[Variant], means: Means) -> list[Claim]:
     slow = _nearest([v for v in part if v.value < 1], "delta", SLOW_DECAY)
     if slow is None:
         return []
-    rag = means[slow.tasks]["RAG"]
+    rag = means[slow.evaluations]["RAG"]
     reason = (
         f"one of RAPO's stds ({allowance(SLOW_DECAY_RAG, 'RAG'):.2f}), as the paper gives none; "
         "nor does it say which delta"
@@ -102,8 +102,8 @@ def _scope_claims(part: Sequence[Variant], means: Means, open_reach: pd.Series) 
 
     def measures(v: Variant) -> dict[str, pd.Series]:
         return {
-            "RAG": means[v.tasks]["RAG"],
-            "reach vs P0": reach_vs_free(means[v.tasks], open_reach),
+            "RAG": means[v.evaluations]["RAG"],
+            "reach vs P0": reach_vs_free(means[v.evaluations], open_reach),
         }
 
     full = measures(part[0])
@@ -138,9 +138,9 @@ def _region_claims(part: Sequence[Variant], means: Means) -> list[Claim]:
             "Regions",
             f"Suppression with node-level regions: {v.name}",
             f"RAG {paper:.2f} ± {std:.2f} (R = |V|)",
-            f"RAG {with_interval(means[v.tasks]['RAG'])}, "
-            f"OddsRatio {with_interval(means[v.tasks]['OddsRatio'])}",
-            cell(mean_of(means[v.tasks]["RAG"]), "RAPO", "RAG"),
+            f"RAG {with_interval(means[v.evaluations]['RAG'])}, "
+            f"OddsRatio {with_interval(means[v.evaluations]['OddsRatio'])}",
+            cell(mean_of(means[v.evaluations]["RAG"]), "RAPO", "RAG"),
             PREDICTED,
             "within two of the paper's stds",
             "a node's trace hardly passes tau with the paper's constants",
@@ -158,8 +158,8 @@ def _harm_claims(part: Sequence[Variant], means: Means, rapo: Any) -> list[Claim
         if not variants:
             continue
         worst = max(variants, key=lambda v: v.value)
-        gap = paired_interval(means[worst.tasks]["RAG"], rapo)
-        before, after = (with_interval(means[v.tasks]["OddsRatio"]) for v in (part[0], worst))
+        gap = paired_interval(means[worst.evaluations]["RAG"], rapo)
+        before, after = (with_interval(means[v.evaluations]["OddsRatio"]) for v in (part[0], worst))
         claims.append(
             judge(
                 "Limits",

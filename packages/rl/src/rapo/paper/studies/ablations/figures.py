@@ -35,7 +35,7 @@ def overview_figure(parts: dict[str, list[Variant]], means: Means) -> Any:
         squeeze=False,
         height_ratios=heights,
     )
-    rapo = means[parts["scope"][0].tasks]
+    rapo = means[parts["scope"][0].evaluations]
     for line, name, title in zip(axes, shown, titles, strict=True):
         order = parts[name][::-1]
         for ax, metric in zip(line, metrics, strict=True):
@@ -44,13 +44,13 @@ def overview_figure(parts: dict[str, list[Variant]], means: Means) -> Any:
             for y, v in enumerate(order):
                 own = "(RAPO)" in v.name
                 colour = PALETTE["RAPO"] if own else PALETTE[COLOURS[name]]
-                _mark(ax, means[v.tasks][metric], y, colour)
+                _mark(ax, means[v.evaluations][metric], y, colour)
             ax.set_yticks(range(len(order)), [v.name for v in order], fontsize=9)
             ax.set_ylim(-0.6, len(order) - 0.4)
             tidy(ax)
             if name == shown[0]:
                 ax.set_title(metric, fontsize=11)
-                _fit(ax, [means[v.tasks][metric] for n in shown for v in parts[n]])
+                _fit(ax, [means[v.evaluations][metric] for n in shown for v in parts[n]])
         line[0].set_ylabel(title, fontsize=10)
     figure.align_ylabels(axes[:, 0])
     return figure
@@ -67,11 +67,11 @@ def regions_figure(part: Sequence[Variant], means: Means) -> Any:
         ax.axvline(1, color="#9AA0A8", lw=0.9, ls=(0, (4, 3)), zorder=1)
         for y, v in enumerate(order):
             colour = PALETTE["RAPO"] if "default" in v.name else "#6B7280"
-            _mark(ax, means[v.tasks][metric], y, colour)
+            _mark(ax, means[v.evaluations][metric], y, colour)
         ax.set_title(metric, fontsize=11)
         ax.set_yticks(range(len(order)), [v.name for v in order], fontsize=9)
         ax.set_ylim(-0.6, len(order) - 0.4)
-        _fit(ax, [means[v.tasks][metric] for v in order])
+        _fit(ax, [means[v.evaluations][metric] for v in order])
         tidy(ax)
     return figure
 

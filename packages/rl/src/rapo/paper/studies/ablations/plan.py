@@ -22,7 +22,7 @@ class Variant:
     part: str
     """`decay`, `scope`, `regions` or `harm`."""
     name: str
-    tasks: tuple[Evaluation, ...]
+    evaluations: tuple[Evaluation, ...]
     value: float = float("nan")
     """Where it stands on the axis of its figure."""
     unit: bool = True
@@ -30,23 +30,23 @@ class Variant:
 
 
 def _each(preset: Preset, method: str, value: object, **options: Any) -> tuple[Evaluation, ...]:
-    """RAPO's trained policy on the graphs of the sweeps; without options the method as it is."""
+    """Return evaluations of RAPO's policy on the graphs of the sweeps, perhaps with changes."""
     label = f"{method}-{value}" if options else ""
     return tuple(preset.evaluation(method, s, label=label, **options) for s in preset.sweep_seeds)
 
 
 def full(preset: Preset) -> Variant:
-    """RAPO as in Table 1."""
+    """Return RAPO as it is in Table 1."""
     return Variant("scope", "full (RAPO)", _each(preset, "RAPO", ""), 1.0)
 
 
 def free(preset: Preset) -> tuple[Evaluation, ...]:
-    """RAPO's policy under `P0`: what the reach in Replay is measured against."""
+    """Return RAPO's policy under `P0`, whose reach in Replay the others are compared with."""
     return tuple(twins(preset, preset.sweep_seeds))
 
 
 def decays(preset: Preset) -> list[Variant]:
-    """Scars that forget; the method's own delta is no change."""
+    """Return scars that forget, and RAPO, whose scars do not."""
     changed = [
         Variant(
             "decay",
@@ -58,11 +58,11 @@ def decays(preset: Preset) -> list[Variant]:
         )
         for delta in preset.delta
     ]
-    return [*changed, Variant("decay", "delta 1 (RAPO)", full(preset).tasks, 1.0)]
+    return [*changed, Variant("decay", "delta 1 (RAPO)", full(preset).evaluations, 1.0)]
 
 
 def scopes(preset: Preset) -> list[Variant]:
-    """Partial deployment: the k likeliest destinations, or a share of the regions."""
+    """Return partial deployment: to the k likeliest destinations, or to a share of the regions."""
     rows = [full(preset)]
     for k in preset.topk:
         changes = {} if k == TOP_K else {"options": (("deformation", f"topk:{k}"),)}
@@ -75,7 +75,7 @@ def scopes(preset: Preset) -> list[Variant]:
 
 
 def regions(preset: Preset) -> list[Variant]:
-    """Trained anew with other regions, and with the paper's literal one-step activation."""
+    """Return RAPO trained anew with other regions, and with the literal one-step activation."""
     setting = preset.setting
     literal = setting.replace(persistence=0.0)
     rows = [Variant("regions", f"{setting.regions} (default)", retrained(preset))]
@@ -86,14 +86,14 @@ def regions(preset: Preset) -> list[Variant]:
     ]
     if setting.persistence:
         one_step = retrained(preset, regions="node", setting=literal)
-        # other dynamics, so GE's return there is not its unit
+        # the dynamics are others, so GE's return on the main graphs is not its unit
         rows.append(Variant("regions", "node, one-step activation", one_step, unit=False))
     return rows
 
 
 def harms(preset: Preset) -> list[Variant]:
-    """Harm credited to wrong regions, reports that are lost, and reports that are noisy."""
-    rows = [Variant("harm", "as it is (RAPO)", full(preset).tasks, 0.0)]
+    """Return harm credited to wrong regions, reports that are lost, and noisy reports."""
+    rows = [Variant("harm", "as it is (RAPO)", full(preset).evaluations, 0.0)]
     for p in preset.misattributed:
         wrong = _each(preset, "RAPO", f"misattributed{p:g}", options=(("misattribute", f"{p:g}"),))
         rows.append(Variant("harm", f"{p:.0%} misattributed", wrong, p))
@@ -107,7 +107,7 @@ def harms(preset: Preset) -> list[Variant]:
 
 
 def variants(preset: Preset) -> dict[str, list[Variant]]:
-    """All rows, by table."""
+    """Return all rows, by table."""
     return {
         "decay": decays(preset),
         "scope": scopes(preset),
@@ -117,7 +117,7 @@ def variants(preset: Preset) -> dict[str, list[Variant]]:
 
 
 def plan(preset: Preset) -> list[Evaluation]:
-    """All variants, and GE's return on the main graphs, the unit of ReplayRet."""
+    """Return all variants, and GE on the main graphs, whose return is the unit of ReplayRet."""
     wanted = [preset.evaluation("GE", s) for s in preset.graph_seeds]
-    wanted += [each for part in variants(preset).values() for v in part for each in v.tasks]
+    wanted += [each for part in variants(preset).values() for v in part for each in v.evaluations]
     return list(dict.fromkeys([*wanted, *free(preset)]))
