@@ -11,18 +11,18 @@ import rapo
 from rapo_core.checks import UserError
 
 NOT_SHOWN = ("reference",)
-"""Folders of the site alone; in Python, `help` tells the same."""
+"""Folders that only the site shows; in Python `help` has the same text."""
 
 
 def manual() -> Path:
-    """The folder of the pages: in the wheel beside the package, in a checkout at its root."""
+    """The folder of the pages: inside the package in a wheel, at the root of a checkout."""
     package = Path(rapo.__file__).parent
     inside, checkout = package / "docs", package.parents[3] / "docs"
     return inside if inside.is_dir() else checkout
 
 
 def pages() -> dict[str, Path]:
-    """Pages by name, such as `faq` or `gate/operate`; a folder's own page by the folder's name."""
+    """Pages by name, such as `faq`; the `README` of a folder has the folder's name."""
     folder = manual()
     names = {}
     for path in sorted(folder.rglob("*.md")):

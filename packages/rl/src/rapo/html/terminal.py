@@ -1,4 +1,4 @@
-"""Tables and curves in a terminal: whole at 80 columns, no word cut."""
+"""Tables and curves in a terminal, without cut words at 80 columns."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from rich.table import Table
 from rapo.html.page import Section
 
 BARS = " ▁▂▃▄▅▆▇█"
-"""Heights of a curve, from nothing to its largest value."""
+"""Characters for the heights of a curve, from 0 to its largest value."""
 _GAP = 2
-"""Blanks between columns."""
+"""Number of blanks between columns."""
 _SENTENCE = 16
-"""Characters from which a cell is broken between its words."""
+"""Number of characters from which a cell may be broken between its words."""
 
 
 def print_sections(console: Console, sections: Sequence[Section], folder: Path) -> None:
-    """The first table of each section, and where the rest of it is."""
+    """Print the first table of each section, and which files hold the rest."""
     left = 0
     for section in sections:
         console.print(f"\n[bold]{section.title}[/bold]")
@@ -47,13 +47,13 @@ def progress_line(progress: Progress, title: str) -> Callable[[int, int], None]:
 def print_frame(
     console: Console, frame: pd.DataFrame, caption: str = "", *, red: str | None = None
 ) -> None:
-    """Print a table; one that is too wide goes on below itself, its first column repeated.
+    """Print a table. A wide one is split: its other columns follow below, after the first again.
 
     Args:
-        console: where to print.
-        frame: its values as text are the cells.
-        caption: line above the table.
-        red: rows whose last cell is this are printed in red.
+        console: the terminal.
+        frame: the table; its values are printed as text.
+        caption: a line above the table.
+        red: rows whose last cell has this value are printed in red.
     """
     columns = [str(name) for name in frame.columns]
     cells = [[str(value) for value in row] for row in frame.itertuples(index=False)]
@@ -72,14 +72,14 @@ def print_frame(
 
 
 def _needs(text: str, sentence: int) -> int:
-    """Characters that a text needs: a short one all of its own, a long one those of a word."""
+    """Characters that a text needs: all of a short one, the longest word of a long one."""
     if len(text) < sentence:
         return len(text)
     return max((len(word) for word in text.split()), default=0)
 
 
 def blocks(widths: Sequence[int], room: int) -> list[list[int]]:
-    """Columns side by side in `room` characters; every block begins with the first column."""
+    """Split columns into blocks of at most `room` characters that begin with the first column."""
     split = [[0]]
     for i in range(1, len(widths)):
         width = sum(widths[j] + _GAP for j in (*split[-1], i))
@@ -90,7 +90,7 @@ def blocks(widths: Sequence[int], room: int) -> list[list[int]]:
 
 
 def spark(values: npt.ArrayLike, largest: float) -> str:
-    """A curve as bars, a character a value; `largest` is the height of a full one."""
+    """A curve as bars, a character for each value; `largest` is the value of a full bar."""
     height = np.clip(np.asarray(values, float) / max(largest, 1e-12), 0, 1) * (len(BARS) - 1)
     return "".join(BARS[int(step)] for step in np.ceil(height - 1e-9))
 
@@ -98,7 +98,7 @@ def spark(values: npt.ArrayLike, largest: float) -> str:
 def print_curves(
     console: Console, curves: Mapping[str, Any], phase: npt.NDArray[np.int64], title: str
 ) -> None:
-    """Curves (T,) over the phases as lines of bars, all on one scale."""
+    """Print curves (T,) over the phases as lines of bars on one scale."""
     names = ("exposure", "washout", "replay")
     label = max(map(len, curves)) + 1
     steps = -(-len(phase) // (console.width - label - len(names)))  # of a character, rounded up

@@ -1,4 +1,4 @@
-"""The demo: one scripted policy through exposure, washout and replay under three kernels."""
+"""The demo: a scripted policy runs exposure, washout and replay under three kernels."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ KERNELS: dict[str, dict[str, Any]] = {
 """The stationary kernel, the deformed one, and the deformed one switched off in Replay."""
 
 METRICS = ("RAG", "AUC_R", "SM_R", "ReplayRet", "OddsRatio")
-"""Columns of the demo's table."""
+"""Metrics in the columns of the demo's table."""
 
 
 def summarise(results: dict[str, RSDResult]) -> pd.DataFrame:
-    """A row per kernel: mean and std over episodes of the replay metrics."""
+    """Mean and standard deviation of the replay metrics over episodes, a row per kernel."""
     base = results["P0"].frame["ReplayReturn"].mean()
     table = []
     for name, result in results.items():
@@ -44,14 +44,14 @@ def summarise(results: dict[str, RSDResult]) -> pd.DataFrame:
 def run_demo(
     nodes: int, graph_seed: int, episodes: int, seed: int, out: Path | str, *, force: bool = False
 ) -> tuple[dict[str, RSDResult], list[Path]]:
-    """Run all kernels and write `table.csv` and `replay.png` to `out`; the results, the files."""
+    """Run all kernels, write `table.csv` and `replay.png` to `out`; return results and files."""
     from rich.progress import Progress
 
     from rapo.show.demo_figure import replay_figure
 
     out = Path(out)
     if episodes < 2:
-        raise UserError(f"episodes must be >= 2 to tell a spread, got {episodes}")
+        raise UserError(f"episodes must be >= 2 for a standard deviation, got {episodes}")
     whole_number("seed", seed, 0)
     files = [out / "table.csv", out / "replay.png"]
     refuse_to_overwrite(*files, force=force)

@@ -21,11 +21,11 @@ NAMES = {
     "off@rep": "off@rep: off in Replay only",
 }
 _SMOOTH = 15
-"""Steps of the moving mean of the curves."""
+"""Steps of the moving mean of each curve."""
 
 
 def replay_figure(graph: Graph, results: dict[str, RSDResult]) -> tuple[Any, Any]:
-    """Reach with bands of the middle half of episodes, and two maps of Replay; (fig, axes)."""
+    """Draw reach with bands of the middle half of episodes, and Replay on two maps; (fig, axes)."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 

@@ -11,14 +11,14 @@ from rapo.cascade.graph import Graph
 from rapo.envs.render import ACTIVE, SENSITIVE, edge_lines, node_size, strongest_edges
 
 EDGES_DRAWN = 15_000
-"""The strongest edges; more would be a grey square."""
+"""The most probable edges are drawn; more would be a grey square."""
 SHOWN = 0.95
-"""Share of the nodes that must be in the picture."""
+"""Share of the nodes that must lie in the picture."""
 _OTHER, _EDGE, _EDGE_INSIDE, _BORDER = "#B4BBC6", "#8C97A6", "#5AA3D0", "#FFFFFF"
 
 
 def network_figure(graph: Graph, name: str) -> tuple[Any, Any]:
-    """Edges, nodes by degree, V_sens and seeds of a graph called `name`; (fig, ax)."""
+    """Draw edges, nodes by degree, V_sens and seeds of a graph called `name`; return (fig, ax)."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
@@ -28,30 +28,17 @@ def network_figure(graph: Graph, name: str) -> tuple[Any, Any]:
     _draw_edges(ax, graph)
     degree = np.diff(graph.neighbours.indptr)
     area = node_size(graph.n) * (0.45 + np.sqrt(degree / max(degree.mean(), 1)))
-    border = 0.4 if graph.n <= 2000 else 0.0  # it would eat up a small dot
+    border = 0.4 if graph.n <= 2000 else 0.0  # a border would hide a small dot
     x, y = graph.positions.T
     for members, colour, order in ((~graph.sensitive, _OTHER, 2), (graph.sensitive, SENSITIVE, 3)):
-        ax.scatter(
-            x[members],
-            y[members],
-            s=area[members],
-            c=colour,
-            edgecolors=_BORDER,
-            linewidths=border,
-            zorder=order,
-        )
+        style: dict[str, Any] = {"edgecolors": _BORDER, "linewidths": border, "zorder": order}
+        ax.scatter(x[members], y[members], s=area[members], c=colour, **style)
     weight = np.bincount(graph.support.ravel(), graph.weights.ravel(), minlength=graph.n)
     seeds = np.flatnonzero(weight)
     share = np.sqrt(weight[seeds] / weight.max())
-    # drawn over the node, smaller: V_sens stays visible as a ring around its seeds
-    ax.scatter(
-        x[seeds],
-        y[seeds],
-        s=np.maximum(0.55 * area[seeds] * share, 1.5),
-        c=ACTIVE,
-        edgecolors="none",
-        zorder=4,
-    )
+    # A seed is drawn smaller than its node, so that V_sens stays visible as a ring around it.
+    size = np.maximum(0.55 * area[seeds] * share, 1.5)
+    ax.scatter(x[seeds], y[seeds], s=size, c=ACTIVE, edgecolors="none", zorder=4)
     centre, half = _frame(graph)
     limits = {f"{axis}lim": (c - half, c + half) for axis, c in zip("xy", centre, strict=True)}
     ax.set(**limits, xticks=[], yticks=[], aspect="equal")
@@ -60,9 +47,9 @@ def network_figure(graph: Graph, name: str) -> tuple[Any, Any]:
         side.set_visible(False)
     inside = int(graph.sensitive.sum())
     figure.text(0.035, 0.955, name, fontsize=16, fontweight="bold", color="#2B2F36")
-    size = f"{graph.n:,} nodes, {graph.edges:,} edges"
-    size += f"; {beyond:,} nodes lie beyond the frame" if beyond else ""
-    figure.text(0.035, 0.927, size, fontsize=11, color="#5B6470")
+    caption = f"{graph.n:,} nodes, {graph.edges:,} edges"
+    caption += f"; {beyond:,} nodes lie beyond the frame" if beyond else ""
+    figure.text(0.035, 0.927, caption, fontsize=11, color="#5B6470")
     _legend(
         figure,
         {
@@ -77,7 +64,7 @@ def network_figure(graph: Graph, name: str) -> tuple[Any, Any]:
 def _frame(graph: Graph) -> tuple[npt.NDArray[np.float64], float]:
     """Centre (2,) and half width of the square to draw.
 
-    All of the layout, unless a few far nodes would leave most of the picture empty.
+    The square holds the whole layout, unless a few far nodes would leave most of it empty.
     """
     points = graph.positions.astype(np.float64)
     middle = np.median(points, axis=0)
@@ -103,14 +90,6 @@ def _legend(figure: Any, entries: dict[str, str]) -> None:
         Line2D([], [], marker="o", linestyle="none", markersize=8, color=colour, label=label)
         for label, colour in entries.items()
     ]
-    figure.legend(
-        handles=handles,
-        loc="upper left",
-        bbox_to_anchor=(0.015, 0.922),
-        ncols=3,
-        frameon=False,
-        fontsize=10.5,
-        handletextpad=0.1,
-        columnspacing=1.2,
-        labelcolor="#2B2F36",
-    )
+    style = {"frameon": False, "fontsize": 10.5, "labelcolor": "#2B2F36", "handletextpad": 0.1}
+    where = {"loc": "upper left", "bbox_to_anchor": (0.015, 0.922)}
+    figure.legend(handles=handles, ncols=3, columnspacing=1.2, **style, **where)

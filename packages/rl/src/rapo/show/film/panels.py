@@ -12,29 +12,29 @@ from rapo.envs.render import ACTIVE, QUIET, SCAR, SENSITIVE, edge_lines, node_si
 from rapo.show.record import GraphView, PlatformView, Recording
 
 Box = tuple[float, float, float, float]
-"""Left, bottom, width, height in shares of the figure."""
+"""Left, bottom, width and height, as shares of the figure."""
 
 PAPER = "#FFFFFF"
 LAND = "#E4F0F8"
-"""Ground of V_sens where there is no scar."""
+"""Colour of the ground of V_sens where there is no scar."""
 EMBER, FADING = "#8A4B00", "#F0C878"
-"""Rim of an active node, and a node that was active since the frame before."""
+"""Colours of the rim of an active node, and of a node that was active since the last frame."""
 FULL = 0.72
-"""How far the ground turns into the colour of a scar, at its fullest."""
+"""Share of a scar's colour in the ground of a region that is closed."""
 LEVELS = 24
-"""Shades of a scar: few enough for the palette of a GIF."""
+"""Number of shades of a scar: few enough for the palette of a GIF."""
 MARGIN = 0.06
-"""Around the unit square of the positions."""
+"""Free space around the unit square of the positions."""
 MESH = 400
-"""Cells along a side of the map that the outline of V_sens is drawn from."""
+"""Cells along a side of the grid that the outline of V_sens is traced on."""
 
 
 class GraphPanel:
-    """A graph on its map: V_sens outlined, scars as a tint of their regions, active nodes lit.
+    """A graph: V_sens is outlined, scars tint their regions, active nodes are lit.
 
     Args:
-        figure: to draw in.
-        box: where.
+        figure: the figure to draw in.
+        box: the part of the figure to draw in.
         recording: of a graph.
     """
 
@@ -59,20 +59,20 @@ class GraphPanel:
         share = FULL * np.linspace(0, 1, LEVELS + 1)[:, None] ** 0.8
         self._shift = share * (_colour(SCAR) - _colour(LAND))
         self.colours = np.rint(_colour(LAND) + self._shift).astype(np.uint8)
-        """(LEVELS + 1, 3) what the ground can turn into."""
+        """(LEVELS + 1, 3) colours of the ground, from no scar to a closed region."""
 
     def ground(self, colour: str) -> None:
         """Give the ground of V_sens another colour."""
         self._land.set_facecolor(colour)
 
     def settle(self, light: Pixels, dark: Pixels) -> None:
-        """Find the pixels that scars will tint, and how much of each is ground.
+        """Find the pixels that scars will tint, and the share of ground in each.
 
-        Where a line or a node covers the ground, a pixel does not follow its colour.
+        A pixel under a line or a node has less ground in it, or none.
 
         Args:
             light: (H, W, 3) the whole picture over the ground `LAND`.
-            dark: the same over a black ground.
+            dark: (H, W, 3) the same picture over a black ground.
         """
         bottom, left = self._ax.bbox.y0, self._ax.bbox.x0
         own = np.zeros(light.shape[:2], np.bool_)
@@ -106,7 +106,7 @@ class GraphPanel:
         self._level = np.rint(closed * LEVELS).astype(np.intp)
 
     def paint(self, pixels: Pixels) -> None:
-        """Tint the ground by the scars of the frame."""
+        """Tint the ground by the scars after the step that is shown."""
         shift = self._shift[self._level][self._region]
         pixels[(*self._pixels, slice(0, 3))] = np.rint(self._still + self._bare * shift)
 
@@ -117,7 +117,7 @@ class GraphPanel:
         return inside[cKDTree(self._graph.positions[inside]).query(points)[1]]
 
     def _draw_land(self) -> None:
-        """The ground of V_sens: what is near its nodes and nearer to no other, borders softened."""
+        """Draw the ground of V_sens: what is near its nodes and nearer to them than to others."""
         from matplotlib.patches import PathPatch
         from scipy.ndimage import binary_fill_holes, gaussian_filter
         from scipy.spatial import cKDTree
@@ -128,7 +128,7 @@ class GraphPanel:
         far, nearest = cKDTree(graph.positions).query(cells)
         near = (far < 0.9 / np.sqrt(graph.n)).reshape(MESH, MESH)
         inside = graph.sensitive[nearest].reshape(MESH, MESH) & near
-        inside |= binary_fill_holes(inside) & ~near  # gaps that belong to nobody
+        inside |= binary_fill_holes(inside) & ~near  # gaps that no node is near to
         soft = gaussian_filter(inside.astype(float), min(2.4, 38 / np.sqrt(graph.n)))
         filled = self._ax.contourf(middle, middle, soft, levels=[0.5, 2])
         self._land = PathPatch(filled.get_paths()[0], facecolor=LAND, linewidth=0, zorder=1)
@@ -139,7 +139,7 @@ class GraphPanel:
         )
 
     def _draw_network(self) -> None:
-        """Edges and quiet nodes, those of V_sens in its colour."""
+        """Draw edges and quiet nodes, with those of V_sens in its colour."""
         graph = self._graph
         style = {"colors": "#7A8594", "alpha": 0.22, "linewidths": 0.5, "zorder": 3}
         self._ax.add_collection(edge_lines(graph, strongest_edges(graph), **style))
@@ -154,18 +154,18 @@ class GraphPanel:
 
 
 class PicturePanel:
-    """The picture that a platform draws of itself, scaled to its place in the film.
+    """The picture that a platform draws of itself, scaled to the panel.
 
     Args:
-        figure: to draw in.
-        box: where.
+        figure: the figure to draw in.
+        box: the part of the figure to draw in.
         recording: of a platform.
     """
 
     colours = np.zeros((0, 3), np.uint8)
-    """None that a GIF has to keep."""
+    """(0, 3): a GIF need not keep any colour."""
     moving: tuple[Any, ...] = ()
-    """No artist draws it: its pixels are written."""
+    """No artists: the panel's pixels are written."""
 
     def __init__(self, figure: Any, box: Box, recording: Recording) -> None:
         assert isinstance(recording.view, PlatformView)
@@ -176,17 +176,17 @@ class PicturePanel:
         self._rows = slice(round((1 - bottom - up) * height), round((1 - bottom) * height))
 
     def ground(self, colour: str) -> None:
-        """There is none."""
+        """Do nothing: a picture has no ground."""
 
     def settle(self, light: Pixels, dark: Pixels) -> None:
-        """Nothing to find."""
+        """Do nothing: a picture has no ground."""
 
     def show(self, step: int) -> None:
         """Take the picture after a step."""
         self._picture = self._view.picture(step, scars=self._scars)
 
     def paint(self, pixels: Pixels) -> None:
-        """Write the picture of the frame."""
+        """Write the picture into its part of the pixels."""
         from PIL import Image
 
         target = pixels[self._rows, self._columns]
@@ -196,7 +196,7 @@ class PicturePanel:
 
 
 def _colour(name: str) -> npt.NDArray[np.float32]:
-    """(3,) red, green, blue in 0..255."""
+    """(3,) red, green and blue of a named colour, 0 to 255."""
     from matplotlib.colors import to_rgb
 
     return np.array(to_rgb(name), np.float32) * 255

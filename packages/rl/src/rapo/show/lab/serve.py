@@ -40,11 +40,11 @@ def serve(source: SourceId, first: dict[str, Any], port: int, *, open_browser: b
         server = uvicorn.Server(config)
 
         def end(number: int, frame: Any) -> None:
-            # no exception: one that is raised in a callback of the loop may be swallowed there
+            # An exception that is raised in a callback of the event loop may be swallowed there.
             server.should_exit = True
 
-        # Its terminal closed, it ends, also where a parent process ignores the signal; and no
-        # signal ends it before what was uploaded is gone.
+        # The lab ends when its terminal is closed, also where a parent process ignores the signal,
+        # and it deletes what was uploaded first.
         for number in (signal.SIGHUP, signal.SIGTERM):
             signal.signal(number, end)
         with suppress(KeyboardInterrupt):
@@ -52,7 +52,7 @@ def serve(source: SourceId, first: dict[str, Any], port: int, *, open_browser: b
                 server.run(sockets=[listener])
             finally:
                 lab.close()
-    with suppress(OSError):  # there may be no terminal any more
+    with suppress(OSError):  # the terminal may be closed
         print("rapo lab has ended")
 
 

@@ -1,4 +1,4 @@
-"""Arrays for the page: a JSON head that names them, and their bytes."""
+"""Arrays for the page: a JSON head that names the arrays, and then their bytes."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ _ALIGN = 8
 def pack(head: Mapping[str, Any], arrays: Mapping[str, npt.NDArray[Any]]) -> bytes:
     """One message: the length of the head as four bytes, the head, then the arrays.
 
-    The head gains `arrays`: name, dtype, shape and offset of each, counted from the first byte
-    after the head, which is padded so that typed arrays of a browser can look at it in place.
+    The head gains `arrays`: name, dtype, shape and offset of every array, counted from the first
+    byte after the head. Padding lets a browser's typed arrays use the message without a copy.
     """
     table, pieces, at = [], [], 0
     for name, array in arrays.items():
@@ -32,7 +32,7 @@ def pack(head: Mapping[str, Any], arrays: Mapping[str, npt.NDArray[Any]]) -> byt
 
 
 def as_json(value: Any) -> bytes:
-    """JSON of plain values; what is not a finite number is null."""
+    """JSON of plain values; a number that is not finite becomes null."""
     return json.dumps(_finite(value), separators=(",", ":")).encode()
 
 
