@@ -17,11 +17,13 @@ Float = npt.NDArray[np.floating[Any]]
 
 
 class Agent:
-    """Tells the law of its actions; the memory of a recurrent one is cleared by `reset`.
+    """A trained policy that tells its action probabilities and learns nothing more.
+
+    `reset` clears the memory of a recurrent policy.
 
     Args:
-        model: networks.
-        normaliser: of observations.
+        model: the networks.
+        normaliser: the normalisation of observations.
     """
 
     def __init__(self, model: Model, normaliser: Normaliser) -> None:
@@ -34,7 +36,7 @@ class Agent:
 
     @torch.no_grad()
     def law(self, x: Float) -> npt.NDArray[np.float64]:
-        """Action law (E, A) for observations (E, d); moves the memory on."""
+        """Action probabilities (E, A) for observations (E, d); a recurrent memory moves on."""
         if x.ndim != 2 or x.shape[1] != self.model.inputs:
             raise UserError(
                 f"this policy sees observations of {self.model.inputs} entries, got shape {x.shape}"
@@ -46,6 +48,6 @@ class Agent:
         return np.asarray(torch.softmax(logits.double(), dim=1).numpy())
 
     def act(self, x: Float, draws: Float) -> tuple[npt.NDArray[np.int64], Float]:
-        """Actions (E,) by the draws (E,) in [0, 1), and their law (E, A)."""
+        """Actions (E,) by the draws (E,) in [0, 1), and the probabilities (E, A) they follow."""
         law = self.law(x)
         return sample(law, draws), law

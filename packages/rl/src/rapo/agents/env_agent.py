@@ -1,4 +1,4 @@
-"""`EnvAgent`: the policy of a run on a foreign environment, for observations as that gives them."""
+"""`EnvAgent`: the policy of a run on any Gymnasium environment, and whole episodes of it."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from rapo_core.action_probs import sample
 
 
 class EnvAgent:
-    """A frozen policy with discrete actions.
+    """A frozen policy that takes observations as its environment gives them.
 
     Args:
-        agent: networks and normalisation.
-        observations: the environment's space.
-        actions: the environment's space.
-        seed: of the draws of `act`.
+        agent: the networks and the normalisation, for flat observations.
+        observations: the observation space of the environment.
+        actions: the action space of the environment.
+        seed: seed of the draws of `act`.
     """
 
     def __init__(
@@ -53,7 +53,7 @@ class EnvAgent:
         return np.asarray(self.agent.law(flat.reshape(1, -1))[0])
 
     def act(self, observation: Any, *, greedy: bool = False) -> int:
-        """An action for one observation: drawn from the law, or its most probable one."""
+        """An action for one observation: drawn, or the most probable one."""
         law = self.law(observation)
         pick = law.argmax() if greedy else self._rng.choice(len(law), p=law / law.sum())
         return int(self.action_space.start + pick)

@@ -20,7 +20,7 @@ class Normaliser:
     """Running mean and variance of observations, merged in once per rollout.
 
     Args:
-        size: entries of an observation, d.
+        size: number of entries of an observation, d.
     """
 
     def __init__(self, size: int) -> None:

@@ -34,9 +34,12 @@ COMMANDS = {
 """By name: a function or a Typer application that is loaded when it is called, and what the list of
 commands says of it."""
 
+_TORCH = (
+    "this needs torch; pip install 'rapo-rl[torch]' (for rapo reproduce and rapo suite "
+    "'rapo-rl[paper]')"
+)
 MISSING = {
-    "torch": "this needs torch; pip install 'rapo-rl[torch]' (for rapo reproduce and rapo suite "
-    "'rapo-rl[paper]')",
+    **dict.fromkeys(("torch", "safetensors", "joblib"), _TORCH),
     "rapo_gate": "rapo gate is a package of its own: pip install rapo-gate",
 }
 """What to say, by module, where an optional package is not installed."""
