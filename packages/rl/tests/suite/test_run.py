@@ -150,6 +150,17 @@ def test_finished_jobs_are_not_run_again(made, here):
     assert {folder: (folder / "episodes.csv").read_bytes() for folder in folders} == before
 
 
+def test_other_versions_are_noted_beside_those_that_began(made, here, tmp_path):
+    out = tmp_path / "out"
+    shutil.copytree(made[0], out)
+    manifest = json.loads((out / "manifest.json").read_text())
+    began = {**manifest["versions"], "numpy": "1.0"}
+    (out / "manifest.json").write_text(json.dumps({**manifest, "versions": began}))
+    run_suite("routing", "tiny", out, stand_in=True, jobs=1)
+    noted = json.loads((out / "manifest.json").read_text())
+    assert noted["versions"] == began and noted["also_made_with"] == [manifest["versions"]]
+
+
 def test_a_damaged_table_is_named(made, tmp_path):
     out = tmp_path / "out"
     shutil.copytree(made[0], out)
@@ -250,7 +261,7 @@ def test_a_folder_of_something_else_is_refused(made, here, tmp_path):
     assert (tmp_path / "suite.csv").read_text() == "mine"
     with pytest.raises(ValueError, match="no suite"):
         report_suite(tmp_path)
-    old = {"made_by": "rapo suite run", "config": {}, "domains": {"feed": {"pieces": ["feed-0"]}}}
+    old = {"made_by": "rapo suite run", "config": {}, "domains": {}, "versions": {"rapo": "0.2.0"}}
     (tmp_path / "manifest.json").write_text(json.dumps(old))
     with pytest.raises(ValueError, match=r"version 0\.2"):
         report_suite(tmp_path)

@@ -8,7 +8,14 @@ from typing import Any
 
 from rich.console import Console
 
-from rapo.jobs.folder import NAME, read_manifest, refuse_another_config, versions, write_manifest
+from rapo.jobs.folder import (
+    NAME,
+    note_versions,
+    read_manifest,
+    refuse_another_config,
+    versions,
+    write_manifest,
+)
 from rapo.jobs.lock import locked
 from rapo.jobs.run import checked_slots, run_with_bar
 from rapo.platforms.data import REAL, REMEDY, STAND_IN, missing_data
@@ -73,15 +80,12 @@ def run_suite(
             )
     with locked(out, holder=MADE_BY):
         whole = {**before, **plans}
-        write_manifest(
-            out,
-            {
-                "made_by": MADE_BY,
-                "config": config,
-                "domains": {name: whole[name] for name in DOMAINS if name in whole},
-                "versions": versions(),
-            },
-        )
+        manifest = {"made_by": MADE_BY, "config": config, "versions": versions()}
+        if before:
+            manifest = _read(out)
+        domains_in_order = {name: whole[name] for name in DOMAINS if name in whole}
+        write_manifest(out, {**manifest, "domains": domains_in_order})
+        note_versions(out)
         measures = [job for jobs, _ in planned.values() for job in jobs]
         run_with_bar(measures, out, engine=engine, slots=slots, console=console)
         return _write(out)
@@ -114,11 +118,8 @@ def _read(out: Path) -> dict[str, Any]:
     if not (out / NAME).exists():
         raise UserError(f"{out} holds no suite; {MADE_BY} --out {out} makes one")
     manifest = read_manifest(out)
-    plans = manifest.get("domains")
-    if manifest.get("made_by") != MADE_BY or not isinstance(plans, dict):
+    if manifest.get("made_by") != MADE_BY or not isinstance(manifest.get("domains"), dict):
         raise UserError(f"{out / NAME} is not of {MADE_BY}; choose another folder")
-    if not all(isinstance(plan.get("jobs"), list) for plan in plans.values()):
-        raise UserError(f"{out} holds a suite of version 0.2; {MADE_BY} into another --out")
     return manifest
 
 
