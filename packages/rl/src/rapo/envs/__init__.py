@@ -1,12 +1,11 @@
 """Gymnasium environments over the cascade engine.
 
-Its files, in the order in which data flows:
+The files, in the order in which data flows:
 
-- task, field_summary, vector, single, render: observation, reward and info; a summary of the
-  fields; Gymnasium, many and one; pictures
-- blit: figures whose still part is drawn once
-- episodes, one: RSD episodes side by side, and the only one of them, for every engine with
-  phases
-- stage, protocol_stage: how RSD runs them: all at once, by what a subclass overrides, by the
-  protocol
+- task, field_summary: what an environment on a graph is made of; observation, reward and info; ten
+  numbers of the fields
+- episodes, vector: RSD episodes side by side, of any engine with phases; those on a graph
+- single_base, single: one episode as an ordinary Gymnasium environment
+- stage, protocol_stage: how RSD runs the episodes, all at once or one through the protocol
+- render, frame_cache: pictures; figures whose still part is drawn once
 """

@@ -48,7 +48,7 @@ class EpisodesVectorEnv(VectorEnv[Obs, npt.NDArray[Any], npt.NDArray[Any]]):
     def _open(
         self, num_envs: int, schedule: str, autoreset_mode: AutoresetMode | str, width: int
     ) -> None:
-        """Episodes that are not started yet; `width` entries are observed of the observable."""
+        """Set up episodes that are not started yet; `width` is the size of the observable `x`."""
         self.num_envs, self.schedule = num_envs, schedule
         self.autoreset_mode = AutoresetMode(autoreset_mode)
         self.metadata = {
@@ -80,15 +80,15 @@ class EpisodesVectorEnv(VectorEnv[Obs, npt.NDArray[Any], npt.NDArray[Any]]):
     def _advance(
         self, actions: npt.NDArray[Any], pending: npt.NDArray[np.bool_]
     ) -> tuple[Obs, npt.NDArray[np.float64], Info]:
-        """Step the engine: `x`, rewards and info of all; what is `pending` reports nothing."""
+        """Step the engine and return `x`, rewards and info; `pending` episodes report nothing."""
 
     @abstractmethod
     def _entered(self, phase: int, rows: npt.NDArray[np.int64]) -> None:
-        """Let `_x` of some episodes say that a phase has begun."""
+        """Set `_x` of some episodes to the observable at the start of a phase."""
 
     @abstractmethod
     def _observation(self) -> Obs:
-        """What the policies see: `_x`, and the memory where it is shown."""
+        """Return what policies observe: `_x`, and the memory where the environment shows it."""
 
     @abstractmethod
     def _changed(
@@ -98,7 +98,7 @@ class EpisodesVectorEnv(VectorEnv[Obs, npt.NDArray[Any], npt.NDArray[Any]]):
 
     @abstractmethod
     def describe(self) -> dict[str, Any]:
-        """What the environment is made of, for a manifest; `graph_hash` is None without a graph."""
+        """Describe the environment for a manifest; `graph_hash` is None without a graph."""
 
     @property
     def phase(self) -> npt.NDArray[np.int64]:
@@ -177,7 +177,7 @@ class EpisodesVectorEnv(VectorEnv[Obs, npt.NDArray[Any], npt.NDArray[Any]]):
         truncated = (self.engine.phase == REPLAY) & (self.engine.clock >= self.horizons[REPLAY])
         if self.schedule == "external":
             truncated[:] = False
-        if pending.any():  # these were over before: their step is the reset, and nothing happened
+        if pending.any():  # these episodes were over: their step is the reset
             self._episode[pending] += 1
             self._start(pending, None, keep_memory=False)
             reward[pending] = 0
@@ -332,7 +332,7 @@ class EpisodesVectorEnv(VectorEnv[Obs, npt.NDArray[Any], npt.NDArray[Any]]):
         self._done[rows] = False
 
     def _reset_info(self) -> Info:
-        """What `reset` tells beside stimulus, phase and clock."""
+        """Info of `reset` besides stimulus, phase and clock."""
         return {}
 
     def _info(self) -> Info:

@@ -32,7 +32,7 @@ class VectorStage:
         self.knows_memory = True
         self.whole_phases: bool = env.runs_whole_phases
         self.graph = getattr(env, "graph", None)
-        self.watched: Any = None if self.graph is None else env  # watchers know graphs alone
+        self.watched: Any = None if self.graph is None else env  # a `Watcher` reads graphs only
 
     @property
     def stimulus(self) -> npt.NDArray[np.int64]:
@@ -64,7 +64,7 @@ class VectorStage:
         return uniform(self.env.engine.keys, step, ACTION)
 
     def finish(self) -> None:
-        """Nothing to undo: the environment is the stage's own."""
+        """Do nothing: the environment belongs to the stage."""
 
     def run(self, action: int, steps: int) -> tuple[Array, dict[str, Array]]:
         """Many steps in one kernel call."""

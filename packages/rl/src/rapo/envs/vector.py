@@ -206,7 +206,7 @@ class GraphDiffusionVectorEnv(EpisodesVectorEnv):
         return mask
 
     def describe(self) -> dict[str, Any]:
-        """What the environment is made of, for a manifest."""
+        """Describe the environment for a manifest."""
         deforms = self.engine.scope.kind != "off" and any(self.task.deform_phases)
         return {
             "graph_hash": self.graph.hash,

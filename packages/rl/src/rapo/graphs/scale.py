@@ -42,22 +42,22 @@ def cascade_size(graph: Graph, setting: Setting, *, seed: int = 0, rounds: int =
 
 
 class Size(NamedTuple):
-    """A cascade size, or what was seen of it before it was clearly enough."""
+    """A cascade size, or a bound on the size from runs that ended early."""
 
     least: float
-    """The size itself if every run was finished, else a number below it and above `enough`."""
+    """The size if every run was finished; otherwise a number below the size and above `enough`."""
     guess: float
-    """Mean over the steps that were run."""
+    """Mean over the steps that were simulated."""
     finished: bool
 
 
 def size_up_to(
     graph: Graph, setting: Setting, enough: float, *, seed: int = 0, rounds: int = _ROUNDS
 ) -> Size:
-    """`cascade_size`, but the runs end once it is certain that the size is above `enough`.
+    """Return `cascade_size`, or end the runs once the size is certain to be above `enough`.
 
-    The runs far above a target are the dear ones: on 40,000 nodes a factor half as large again as
-    the one sought costs fifty times as much.
+    Runs far above a target cost most: on 40,000 nodes a factor 1.5 times too large costs fifty
+    times as much as the right one.
     """
     episodes = whole_number("rounds", rounds, 1) * graph.stimuli
     keys = derive(derive(seed, 0xCA5CADE), np.arange(episodes))
@@ -92,11 +92,11 @@ def scaled(graph: Graph, factor: float, cap: float = 1.0) -> Graph:
 
 
 class _Sizes:
-    """Cascade sizes by factor, run only where what is known does not already decide.
+    """Cascade sizes by factor, simulated only where earlier runs do not decide the comparison.
 
-    With the draws fixed every active set grows with every probability, in single precision too:
-    products and their rounding keep the order. So the size never falls as the factor grows, and
-    what one run shows of a factor holds for all below it, or for all above.
+    With fixed draws every active set grows with every probability, in single precision too, since
+    products and their rounding keep the order. The size therefore never falls as the factor grows,
+    and a run at one factor also bounds the sizes at all smaller, or at all larger, factors.
     """
 
     def __init__(self, graph: Graph, setting: Setting, seed: int) -> None:
@@ -108,7 +108,11 @@ class _Sizes:
         """Smallest factor whose size is known to be over it, and a number between the two."""
 
     def __call__(self, factor: float) -> float:
-        """The size at `factor`, or a number on the same side of the target and as clearly so."""
+        """Cascade size at `factor`, or a stand-in on the same side of the target.
+
+        Draws are fixed, so the size never falls as the factor rises: a factor below one that is
+        known to be too small is not simulated.
+        """
         if self.low is not None and factor <= self.low[0]:
             return self.low[1]
         if self.high is not None and factor >= self.high[0]:
@@ -116,7 +120,7 @@ class _Sizes:
         return self.run(factor).least
 
     def run(self, factor: float, *, whole: bool = False) -> Size:
-        """Run the engine; `whole` asks for the size itself, however far above the target."""
+        """Simulate a factor; with `whole` until the size is exact, however far above the target."""
         target = self.setting.cascade_target
         graph = self.graph.replace(prob=np.minimum(self.prob * factor, self.setting.edge_cap))
         enough = math.inf if whole else target * (1 + 2 * _TOLERANCE)

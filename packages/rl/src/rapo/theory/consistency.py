@@ -1,9 +1,10 @@
-"""What ties the odds ratio in Replay to the trace and the conductance late in Exposure.
+"""How the odds ratio in Replay depends on the trace and the conductance late in Exposure.
 
-A scar that contracts odds to theta by itself is built in Exposure, step by step, by the trace above
-tau: `w_H eta sum_t max(0, G_t - tau) = ln(1 / theta)`. All that time the same region is gated by
-`exp(-w_G G_t - w_H H_t)`. So Exposure cannot stay free while Replay is gated: late in Exposure the
-conductance is about Replay's own. off@rep compares a free Replay with that Exposure.
+A scar that contracts odds to theta by itself grows in Exposure, step by step, with the trace above
+tau: `w_H eta sum_t max(0, G_t - tau) = ln(1 / theta)`. In all these steps the same region is gated
+by `exp(-w_G G_t - w_H H_t)`. Exposure therefore cannot stay free while Replay is gated: late in
+Exposure the conductance is about that of Replay. off@rep compares a free Replay with this gated
+Exposure.
 """
 
 from __future__ import annotations
@@ -24,9 +25,9 @@ def _share(theta: float) -> float:
 
 
 def scar_work(theta: float, params: FieldParams) -> float:
-    """Sum over steps of the trace above tau that it takes to scar a region to odds `theta`.
+    """Sum over steps of the trace above tau that scars a region to odds `theta`.
 
-    Exact with irreversible scars; with decaying ones (delta < 1) it takes more.
+    The sum is exact for irreversible scars; scars that decay (delta < 1) need more.
     """
     if params.w_H * params.eta == 0:
         return float("inf")
@@ -34,11 +35,11 @@ def scar_work(theta: float, params: FieldParams) -> float:
 
 
 def needed_trace(theta: float, params: FieldParams, steps: int) -> float:
-    """Mean trace over `steps` that it takes at least, while the region scars.
+    """Least mean trace over `steps` that scars a region to odds `theta`.
 
-    The sum of `max(0, G - tau)` is at least the sum of `G - tau`, so no course of the trace that
-    stays above tau comes with less. With the paper's constants and 450 steps it is .320 for .41:
-    hardly above tau, the slowest scarring there is.
+    The sum of `max(0, G - tau)` is at least the sum of `G - tau`, so no trace with a smaller mean
+    suffices. With the paper's constants and 450 steps the mean is .320 for odds of .41, hardly
+    above tau.
     """
     if steps < 1:
         raise UserError(f"steps must be at least 1, got {steps}")
@@ -52,10 +53,10 @@ def exposure_conductance(
     steps: int = 450,
     since: float = 0.5,
 ) -> float:
-    """Mean conductance of a region over the last part of Exposure, its trace being steady.
+    """Mean conductance of a region with a steady trace over the last part of Exposure.
 
-    The region scars evenly over `steps` (Exposure less the delay D) and ends at odds `theta` by its
-    scar alone. A region that scars faster and then rests below tau is gated more for longer.
+    The region scars evenly over `steps` (Exposure without the delay D) and ends at odds `theta` by
+    its scar alone. A region that scars faster and then rests below tau is gated more for longer.
 
     Args:
         theta: odds ratio of the scar at the end, in (0, 1).
@@ -74,11 +75,11 @@ def exposure_conductance(
 def off_at_replay_at_least(
     R: float, theta: float, params: FieldParams, *, steps: int = 450
 ) -> float:
-    """off@rep's mass in V_sens over that of late Exposure, in mean field; inf if that one died.
+    """Sensitive mass of off@rep over that of late Exposure, in mean field; inf if Exposure died.
 
     Replay is free and settles where `P0` does. Exposure was established free and then gated by the
     conductance that scars of odds `theta` need: near 1 only if activity resists that, which takes
-    R > 2 and far more than is needed to live (see `bistable_conductances`).
+    R > 2, far more than activity needs to live on (see `bistable_conductances`).
     """
     free = settles_at(R, 1.0, established=True)
     gated = settles_at(R, exposure_conductance(theta, params, steps=steps), established=True)
@@ -94,9 +95,9 @@ def consistent_spread(
 
     Above `low` established activity resists the conductance late in Exposure, so that off@rep is
     near 1. Below `high`, which is 1 / theta, odds contracted to theta keep Replay from igniting.
-    The range is empty where low > high: so at the paper's odds ratio of .41, which is why that
-    number, a suppressed Replay and an off@rep near 1 do not hold together in one well-mixed set.
-    From about .37 down they do.
+    The range is empty where low > high. At the paper's odds ratio of .41 it is empty: this odds
+    ratio, a suppressed Replay and an off@rep near 1 do not hold together in one well-mixed set.
+    Below about .37 they do.
     """
     psi = exposure_conductance(theta, params, steps=steps)
     high = 1 / _share(theta)
