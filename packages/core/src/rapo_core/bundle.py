@@ -44,6 +44,14 @@ class Bundle:
                 raise TypeError(f"array {i} must be {kind}, got {array.dtype} {array.shape}")
         self.__setstate__(tuple(arrays))
 
+    def replace(self, i: int, array: npt.NDArray[Any]) -> None:
+        """Use another array of the same type and shape in place of array `i`."""
+        old = self._arrays[i]
+        same = (array.dtype, array.shape) == (old.dtype, old.shape)
+        if not same or not array.flags.c_contiguous:
+            raise TypeError(f"array {i} must be {old.dtype} {old.shape}, got {array.dtype}")
+        self.__setstate__((*self._arrays[:i], array, *self._arrays[i + 1 :]))
+
     def __getstate__(self) -> tuple[npt.NDArray[Any], ...]:
         return self._arrays
 

@@ -12,6 +12,7 @@ from rapo.cascade.stats import REACH
 from rapo.graphs import scale
 from rapo.graphs.generate import generate
 from rapo.graphs.scale import FIRST, LAST, Size, cascade_size, scale_to_target, scaled, size_up_to
+from rapo_core.checks import UserError
 
 COMPACT = Setting.named("compact")
 """The reading whose graphs are scaled to the cascade target."""
@@ -124,7 +125,7 @@ def test_whatever_the_sizes_the_answers_are_those_of_the_plain_search(curve, sha
     def factor_of(graph):
         return float(graph.prob.min()) / float(weak)
 
-    def measured(graph, setting, enough, *, seed=0, rounds=10):
+    def measured(graph, setting, enough, *, seed=0, rounds=10, engines=None):
         size = curve(factor_of(graph))
         if size <= enough:
             return Size(size, size, True)
@@ -242,3 +243,38 @@ def test_generated_graphs_keep_to_the_cap():
         assert graph.meta["capped_edges"] == (graph.prob == np.float32(0.3)).sum() > 0
     size = cascade_size(generate(50, 0, capped), capped)
     assert size == pytest.approx(capped.cascade_target, rel=0.0051)
+
+
+def test_all_factors_run_on_one_engine_of_each_number_of_episodes(monkeypatch):
+    graph = generate(120, 3)
+    expected = scale_to_target(graph, COMPACT)
+    built = []
+    build = Cascade.__init__
+
+    def counted(self, graph, episodes, **options):
+        built.append(episodes)
+        build(self, graph, episodes, **options)
+
+    monkeypatch.setattr(Cascade, "__init__", counted)
+    again = scale_to_target(graph, COMPACT)
+    assert len(built) == len(set(built)) == 2
+    np.testing.assert_array_equal(again.prob, expected.prob)
+    assert cascade_size(again, COMPACT) == pytest.approx(COMPACT.cascade_target, rel=0.006)
+
+
+def test_an_engine_takes_the_probabilities_of_a_graph_of_the_same_edges():
+    graph = generate(120, 3)
+    other = graph.replace(prob=graph.prob / 2)
+    for episodes in (3, 40):
+        keys, stimuli = np.arange(episodes), 1 + np.arange(episodes) % graph.stimuli
+        fresh, engine = Cascade(other, episodes), Cascade(graph, episodes)
+        engine.start(keys, stimuli)
+        engine.run(0, 30)
+        engine.reweight(other)
+        traces = []
+        for each in (fresh, engine):
+            each.start(keys, stimuli)
+            traces.append(each.run(1, 40))
+        np.testing.assert_array_equal(*traces)
+    with pytest.raises(UserError, match="edges, V_sens and stimuli"):
+        engine.reweight(generate(120, 4))

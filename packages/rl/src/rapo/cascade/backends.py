@@ -9,9 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from rapo.cascade import lanes_kernel, push_kernel
-from rapo.cascade.kernel_arrays import FRAMES, SITE_SIZE, constants_of, sites_of
+from rapo.cascade.kernel_arrays import FRAMES, MISS, PROB, SITE_SIZE, constants_of, sites_of
 from rapo.cascade.lanes_kernel import RUN_LANES, SUMS
-from rapo.cascade.phases import EPISODE_ROWS
+from rapo.cascade.phases import EPISODE_ROWS, INJECTING
 from rapo.cascade.push_kernel import RUN_PUSH
 from rapo_core.bits import packed, unpacked, word_count
 from rapo_core.bundle import Bundle
@@ -67,6 +67,13 @@ def _aligned(shape: tuple[int, ...], dtype: type) -> npt.NDArray[Any]:
     return raw[start : start + size].view(dtype).reshape(shape)
 
 
+def _reweight(bundles: list[Bundle], prob: Float, rates: Float) -> None:
+    miss = np.ascontiguousarray(np.float32(1) - rates)
+    for bundle in bundles:
+        bundle.replace(PROB, prob)
+        bundle.replace(MISS, miss)
+
+
 class LanesBackend:
     """Blocks of 32 episodes with element (i, lane) of every table at 32 i + lane."""
 
@@ -120,6 +127,13 @@ class LanesBackend:
             own = (self.episode, self.keys, thread_state, self.own_harm)
             arrays = (*fixed, *own, *state, visits, self.ever, self.frames)
             self._bundles.append(Bundle(lanes_kernel.KINDS, arrays))
+
+    def reweight(self, prob: Float, rates: Float) -> None:
+        """Take other edge probabilities and injection rates; the injection is written anew."""
+        _reweight(self._bundles, prob, rates)
+        self.episode[INJECTING] = 0
+        self._m[...] = 1
+        self._injecting_lanes[...] = self._injected_nodes[...] = 0
 
     def run(self, part: int, actions: npt.NDArray[np.int64], trace: Float) -> Any:
         """Run the blocks of one thread; -1 or the index of an action that is unknown."""
@@ -259,6 +273,10 @@ class PushBackend:
             self._bundles.append(Bundle(push_kernel.KINDS, arrays))
         threads, ranked = len(self.thread_states), engine.scope.k > 0
         self._ranks = [np.zeros(graph.n, np.float32) if ranked else None for _ in range(threads)]
+
+    def reweight(self, prob: Float, rates: Float) -> None:
+        """Take other edge probabilities and injection rates."""
+        _reweight(self._bundles, prob, rates)
 
     def run(self, part: int, actions: npt.NDArray[np.int64], trace: Float) -> Any:
         """Run the episodes of one thread; -1 or the index of an action that is unknown."""

@@ -224,6 +224,17 @@ class Cascade(PhasedEpisodes):
         self.params = single_precision(params)
         self._backend.constants[:] = constants_of(self.params, self.setting.persistence)
 
+    def reweight(self, graph: Graph) -> None:
+        """Take the probabilities of a graph that differs in them alone; start all episodes anew."""
+        kept = ("indptr", "indices", "sensitive", "support", "weights")
+        if not all(np.array_equal(getattr(graph, n), getattr(self.graph, n)) for n in kept):
+            raise UserError(
+                "reweight() takes a graph with the edges, V_sens and stimuli of this one"
+            )
+        self.graph, self.rates = graph, injection_rates(graph, self.setting)
+        self._backend.reweight(graph.prob, self.rates)
+        self.__dict__.pop("_layout", None)
+
     def step(self, actions: npt.ArrayLike) -> npt.NDArray[np.float32]:
         """One step of every episode.
 

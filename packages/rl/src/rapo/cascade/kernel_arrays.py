@@ -29,6 +29,8 @@ from rapo.cascade.setting import SPREADS
 from rapo_core.fields import HARM_PER_NODE
 from rapo_core.params import FieldParams
 
+PROB, MISS = 2, 11
+"""Places of `prob` and of the values 1 - b among these arrays."""
 OUTBREAK, CASCADE, CONTACT = range(len(SPREADS))
 """Numbers of the spreading laws in the kernels."""
 PERSISTENCE, KEPT, ALPHA, DELTA, ETA, TAU, W_G, W_H, PSI_MIN, PER_NODE = range(10)

@@ -52,7 +52,13 @@ class Size(NamedTuple):
 
 
 def size_up_to(
-    graph: Graph, setting: Setting, enough: float, *, seed: int = 0, rounds: int = _ROUNDS
+    graph: Graph,
+    setting: Setting,
+    enough: float,
+    *,
+    seed: int = 0,
+    rounds: int = _ROUNDS,
+    engines: dict[int, Cascade] | None = None,
 ) -> Size:
     """Return `cascade_size`, or end the runs once the size is certain to be above `enough`.
 
@@ -61,18 +67,24 @@ def size_up_to(
     """
     episodes = whole_number("rounds", rounds, 1) * graph.stimuli
     keys = derive(derive(seed, 0xCA5CADE), np.arange(episodes))
-    engine = None
+    engines = {} if engines is None else engines
+    earlier = set(engines)
     total, seen, planned = 0.0, 0, episodes * (LAST - FIRST + 1)
     for first in range(0, episodes, LANES):
         number = np.arange(first, min(first + LANES, episodes))
-        if engine is None or engine.episodes != len(number):
-            engine = Cascade(
+        size = len(number)
+        if size not in engines:
+            engines[size] = Cascade(
                 graph,
-                len(number),
+                size,
                 setting=setting.replace(horizons=(LAST, 1, 1)),
                 regions=np.zeros(graph.n, np.int32),  # under P0 regions do not matter
                 deformation="off",
             )
+        elif size in earlier:  # an engine of earlier runs, which had other probabilities
+            engines[size].reweight(graph)
+            earlier.discard(size)
+        engine = engines[size]
         engine.start(keys[number], 1 + number % graph.stimuli)
         for step in range(0, LAST, FIRST):
             trace = engine.run(np.full(len(number), MODERATE), FIRST)
@@ -102,6 +114,7 @@ class _Sizes:
     def __init__(self, graph: Graph, setting: Setting, seed: int) -> None:
         self.graph, self.setting, self.seed = graph, setting, seed
         self.prob = graph.prob.astype(np.float64)
+        self.engines: dict[int, Cascade] = {}
         self.low: tuple[float, float] | None = None
         """Largest factor whose size is known to be short of the target, and that size."""
         self.high: tuple[float, float] | None = None
@@ -124,7 +137,7 @@ class _Sizes:
         target = self.setting.cascade_target
         graph = self.graph.replace(prob=np.minimum(self.prob * factor, self.setting.edge_cap))
         enough = math.inf if whole else target * (1 + 2 * _TOLERANCE)
-        size = size_up_to(graph, self.setting, enough, seed=self.seed)
+        size = size_up_to(graph, self.setting, enough, seed=self.seed, engines=self.engines)
         beyond = size.least / target - 1
         if beyond < -_TOLERANCE and (self.low is None or factor > self.low[0]):
             self.low = (factor, size.least)
