@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from rapo_gate.store import Store
+from rapo_gate.log.store import Store
 
 _READ = 5000
 

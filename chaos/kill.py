@@ -16,7 +16,7 @@ from pathlib import Path
 from chaos.account import Account
 from chaos.client import CONFIG, STREAMS, Client, Pipe
 from rapo_gate import Gate
-from rapo_gate.sqlite import SqliteStore
+from rapo_gate.log.sqlite import SqliteStore
 
 MOST_HEARD = 20
 """Acknowledgements after which a gate is killed, at most: a busy machine needs longer for them."""

@@ -18,8 +18,8 @@ from chaos.kill import warm_up
 from chaos.replica import Replica, start
 from chaos.server import Server
 from rapo_gate import Gate
-from rapo_gate.postgres import PostgresStore
-from rapo_gate.state import State
+from rapo_gate.fold.state import State
+from rapo_gate.log.postgres import PostgresStore
 
 RECOVERY = 10.0
 """Seconds within which both replicas must answer again."""

@@ -61,11 +61,11 @@ def registry():
 
 
 def law():
-    from rapo_gate.cells import CELL, Cells
+    from rapo_gate.fold.records import Records
     from rapo_gate.config import GateConfig
-    from rapo_gate.law import params_of
-    from rapo_gate.steps import serve
-    cells = Cells(np.zeros(1, CELL), np.zeros(1, CELL), np.zeros(1, np.int64))
+    from rapo_gate.fold.formula import params_of
+    from rapo_gate.fold.kernels import serve
+    cells = Records.empty(1, 1)
     psi = np.zeros(1)
     serve(np.zeros(1, np.int64), 5, cells, params_of(GateConfig()), psi, np.zeros(1, np.bool_))
     return psi[0]
@@ -92,12 +92,12 @@ EDITS = {
         "            out[c] += 2 * gap * gap",
     ),
     "registry": (
-        "gate/src/rapo_gate/registry.py",
+        "gate/src/rapo_gate/fold/registry.py",
         "        out[i] = _real(reals, values[_slot(keys, values, wanted[i])])",
         "        out[i] = 0.25 + _real(reals, values[_slot(keys, values, wanted[i])])",
     ),
     "law": (
-        "gate/src/rapo_gate/law.py",
+        "gate/src/rapo_gate/fold/formula.py",
         "    return value\n\n\n@dataclass",
         "    return value + 0.25\n\n\n@dataclass",
     ),

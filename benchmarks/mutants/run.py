@@ -25,7 +25,7 @@ TESTS = {
     "rl/src/rapo/cascade": ("packages/rl/tests/cascade", "packages/rl/tests/envs"),
     "rl/src/rapo/rsd": ("packages/rl/tests/rsd",),
     "rl/src/rapo/agents": ("packages/rl/tests/agents",),
-    "gate/src/rapo_gate/fold.py": tuple(
+    "gate/src/rapo_gate/fold/fold.py": tuple(
         f"packages/gate/tests/test_{name}.py"
         for name in (
             "fold", "course", "bounds", "histories", "arrivals", "waiting", "storage", "retention",

@@ -19,8 +19,8 @@ from benchmarks.effort import Effort
 from benchmarks.table import Row
 from benchmarks.timing import Contestant, interleave
 from rapo_gate import Gate, GateConfig, HarmReport
-from rapo_gate.fold import ROW, UNIT, Fold
-from rapo_gate.state import State
+from rapo_gate.fold.fold import ROW, UNIT, Fold
+from rapo_gate.fold.state import State
 
 TITLE = "Gate: 500 candidates of 10,000 regions in process; reports by the thousand; the log folded"
 REGIONS, CANDIDATES = 10_000, 500

@@ -265,7 +265,8 @@ def client(gate: Gate) -> TestClient:
 @pytest.fixture
 def patient(monkeypatch: pytest.MonkeyPatch) -> float:
     """A busy machine is no outage: what a test waits for comes, however late. Seconds."""
-    from rapo_gate import engine, session, writer
+    from rapo_gate import engine, writer
+    from rapo_gate.log import session
 
     long = 3600.0
     for module in (writer, engine):

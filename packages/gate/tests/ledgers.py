@@ -11,7 +11,7 @@ import numpy as np
 
 from rapo_core.params import FieldParams
 from rapo_gate.config import GateConfig
-from rapo_gate.fold import ROW, UNIT, Fold, Rows
+from rapo_gate.fold.fold import ROW, UNIT, Fold, Rows
 
 START = 1000
 Shown = dict[int, dict[int, int]]

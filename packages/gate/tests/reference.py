@@ -15,7 +15,7 @@ from rapo_core.memory import HarmMemory
 from rapo_core.params import FieldParams
 from rapo_gate.config import GateConfig
 from rapo_gate.events import Draft, Event, decision_key, unpack_decision
-from rapo_gate.fold import UNIT, Change, Confirmation, Rows
+from rapo_gate.fold.fold import UNIT, Change, Confirmation, Rows
 
 Shown = dict[int, dict[int, int]]
 """By the tick in which it counts: exposure of regions in UNITs."""

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from rapo_gate import ConflictError, HarmReport
-from rapo_gate.fold import UNIT
-from rapo_gate.snapshot import dump
+from rapo_gate.fold.fold import UNIT
+from rapo_gate.fold.snapshot import dump
 
 Make = Callable[..., Any]
 SECONDS = 60.0

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from rapo_gate import audit
-from rapo_gate.ledger import UNIT
-from rapo_gate.state import State
+from rapo_gate.fold.ledger import UNIT
+from rapo_gate.fold.state import State
 
 
 def _states() -> list[State]:

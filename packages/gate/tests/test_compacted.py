@@ -17,10 +17,10 @@ from fastapi.testclient import TestClient
 from starlette.routing import Route
 
 from rapo_gate import Gate, GateConfig
+from rapo_gate.log.store import open_store
 from rapo_gate.retention import compact
 from rapo_gate.service.app import make_app
 from rapo_gate.service.auth import Keys
-from rapo_gate.store import open_store
 
 REVIEWER = runpy.run_path(str(Path(__file__).with_name("reviewer.py")))
 CONFIG = GateConfig(tick_seconds=60.0, D=2, D_max=20, confirm_ticks=30)

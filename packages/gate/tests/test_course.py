@@ -7,10 +7,10 @@ import pytest
 
 from rapo_core.params import FieldParams
 from rapo_gate.config import GateConfig, SimulatedClock
-from rapo_gate.exposure import TOLERANCE
+from rapo_gate.fold.exposure import TOLERANCE
+from rapo_gate.fold.ledger import UNIT
 from rapo_gate.gate import Gate
-from rapo_gate.intake import HarmReport
-from rapo_gate.ledger import UNIT
+from rapo_gate.reports import HarmReport
 from rapo_gate.shadow_log import History, course
 
 LAW = GateConfig(

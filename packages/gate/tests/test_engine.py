@@ -18,9 +18,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rapo_gate import Gate, GateConfig, HarmReport, StoreError, decide, engine, intake
+from rapo_gate import Gate, GateConfig, HarmReport, StoreError, decide, engine
+from rapo_gate import reports
 from rapo_gate.events import Draft, DroppedError, Event
-from rapo_gate.state import State
+from rapo_gate.fold.state import State
 
 CONFIG = GateConfig(D=2, D_max=10**6, confirm_ticks=20)
 ERRORS: dict[str, Callable[[], Exception]] = {
@@ -32,7 +33,7 @@ ERRORS: dict[str, Callable[[], Exception]] = {
     "fault of ours": lambda: RuntimeError("a bug"),
 }
 STEPS = [
-    *((intake, name) for name in ("take_in", "unpack_decision", "_tick", "_waits_for", "_result")),
+    *((reports, name) for name in ("take_in", "unpack_decision", "_tick", "_waits_for", "_result")),
     (decide, "unpack_decision"),
     (engine, "drafted"),
     *((State, name) for name in ("apply", "_decision", "_exposure", "_harmreport", "_tick")),

@@ -15,10 +15,10 @@ from rapo_gate.events import plain_event
 from rapo_gate.fit import NotEnoughError, base_rate, can_act, draw, fit, lines
 from rapo_gate.format import flat
 from rapo_gate.gate import Gate
-from rapo_gate.intake import HarmReport
+from rapo_gate.log.store import open_store
+from rapo_gate.reports import HarmReport
 from rapo_gate.retention import compact
 from rapo_gate.shadow_log import History, ShadowLog, course
-from rapo_gate.store import open_store
 
 warnings.filterwarnings("ignore", message="SQLite")
 

@@ -13,7 +13,7 @@ from rapo_core.memory import HarmMemory
 from rapo_core.params import FieldParams
 from rapo_gate.chains import parts_of
 from rapo_gate.config import GateConfig
-from rapo_gate.fold import MOST, ROW, UNIT, Confirmation, Fold, Rows
+from rapo_gate.fold.fold import MOST, ROW, UNIT, Confirmation, Fold, Rows
 
 REFERENCE = runpy.run_path(str(Path(__file__).with_name("reference.py")))
 LEDGERS = runpy.run_path(str(Path(__file__).with_name("ledgers.py")))

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from rapo_gate.audit import foresee
-from rapo_gate.snapshot import dump
+from rapo_gate.fold.snapshot import dump
 
 
 def _histories() -> Any:

@@ -10,7 +10,7 @@ import pytest
 
 from rapo_core.params import FieldParams
 from rapo_gate import GateConfig, HarmReport
-from rapo_gate.fold import ROW, UNIT, Fold
+from rapo_gate.fold.fold import ROW, UNIT, Fold
 
 Make = Callable[..., Any]
 SECONDS = 60.0

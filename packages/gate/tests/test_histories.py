@@ -34,9 +34,9 @@ from rapo_gate.events import (
     packed,
     unpack_decision,
 )
-from rapo_gate.intake import HarmReport, check, take_in
-from rapo_gate.snapshot import dump, load
-from rapo_gate.state import State
+from rapo_gate.fold.snapshot import dump, load
+from rapo_gate.fold.state import State
+from rapo_gate.reports import HarmReport, check, take_in
 
 REFERENCE = runpy.run_path(str(Path(__file__).with_name("reference.py")))
 SECONDS = 10.0

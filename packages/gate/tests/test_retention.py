@@ -15,10 +15,10 @@ import pytest
 from rapo_core.params import FieldParams
 from rapo_gate import Gate, GateConfig, HarmReport, StoreError, retention
 from rapo_gate.events import Draft, DroppedError
+from rapo_gate.fold.snapshot import beginning, dropped, folded
+from rapo_gate.fold.state import State
+from rapo_gate.log.store import READ_BYTES, events_of, open_store
 from rapo_gate.retention import compact, erase
-from rapo_gate.snapshot import beginning, dropped, folded
-from rapo_gate.state import State
-from rapo_gate.store import READ_BYTES, events_of, open_store
 
 NAME = "Jörg Müller-17"
 REASON = "asked to be forgotten"

@@ -13,12 +13,12 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-pytest.importorskip("rapo_gate.exposure", reason="needs the fold region by region")
+pytest.importorskip("rapo_gate.fold.exposure", reason="needs the fold region by region")
 
 from rapo_core.params import FieldParams
 from rapo_gate import GateConfig
-from rapo_gate.fold import Fold
-from rapo_gate.ledger import ROW, UNIT
+from rapo_gate.fold.fold import Fold
+from rapo_gate.fold.ledger import ROW, UNIT
 
 REGIONS, SOURCES, TICKS = 60, 25, 120
 CONFIG = GateConfig(

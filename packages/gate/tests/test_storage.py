@@ -20,7 +20,7 @@ from waiting import until
 
 from rapo_core.checks import UserError
 from rapo_gate import Gate, GateConfig, StoreError
-from rapo_gate.fold import ROW
+from rapo_gate.fold.fold import ROW
 
 Make = Callable[..., Any]
 

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from rapo_gate import audit, traffic
-from rapo_gate.snapshot import dump, load
+from rapo_gate import audit
+from rapo_gate.fold.fold import traffic
+from rapo_gate.fold.snapshot import dump, load
 
 Make = Callable[..., Any]
 

@@ -6,13 +6,14 @@ that only calls the service (`rapo_gate.client`) does not wait for numba.
 Its files, in the order in which data flows:
 
 - config, events: settings; what the log holds and how it is written
-- store, sqlite; postgres, postgres_log, session: the log: one appender, unique keys, snapshots,
-  the writer's place at a file
-- names, registry, ledger, exposure, law, cells, steps, fold, traffic, state: from events to
-  fields, in whole numbers and fixed order
-- snapshot, writer, engine: a state as bytes and back; the state in step with the log, by one
-  thread
-- intake, decide, gate: reports; decisions; `Gate`, which has an engine
+- log/: one appender, unique keys, snapshots, the writer's lock on a file; SQLite, PostgreSQL
+- fold/: from events to fields, in whole numbers and fixed order
+    - attribution, ledger, exposure: a report's regions and weights; rows that counted; exposures
+    - formula, kernels, records, fold: the formula; one region, one tick; all regions, refolds
+    - registry, names, traffic: names as numbers; counts and alarms
+    - state, snapshot: events to everything; to bytes and back
+- writer, engine: the state in step with the log, by one thread
+- reports, decide, gate: the two hot paths; `Gate`, which has an engine
 - fields, declare, actions: what people do, each action declared once: method, endpoint, command,
   form, dry run and log line follow
 - chains, audit, bias: why a decision changed; reporters, outcomes, what an action would change;

@@ -7,6 +7,6 @@ from .decide import ConflictError as ConflictError
 from .decide import Decision as Decision
 from .gate import Field as Field
 from .gate import Gate as Gate
-from .intake import HarmReport as HarmReport
-from .intake import ReportResult as ReportResult
-from .store import StoreError as StoreError
+from .log.store import StoreError as StoreError
+from .reports import HarmReport as HarmReport
+from .reports import ReportResult as ReportResult

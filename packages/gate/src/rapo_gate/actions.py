@@ -35,6 +35,7 @@ from rapo_gate.fields import (
     SinceField,
     SourceField,
 )
+from rapo_gate.fold.state import State
 from rapo_gate.format import (
     clock,
     flat,
@@ -46,7 +47,6 @@ from rapo_gate.format import (
     span,
     these_reports,
 )
-from rapo_gate.state import State
 
 _REPORTS = ReportsField("Report ids.", "--report")
 _REGION = RegionField("A region that a decision had.")

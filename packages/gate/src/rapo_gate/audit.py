@@ -25,10 +25,11 @@ from rapo_gate.chains import (
 )
 from rapo_gate.config import GateConfig
 from rapo_gate.events import Draft, Region
-from rapo_gate.fold import Fields
-from rapo_gate.law import can_act, net_rate, params_of, rates_of
-from rapo_gate.ledger import UNIT, Lookup
-from rapo_gate.state import Report, State
+from rapo_gate.fold.attribution import Lookup, Report
+from rapo_gate.fold.fold import Fields
+from rapo_gate.fold.formula import can_act, net_rate, params_of, rates_of
+from rapo_gate.fold.ledger import UNIT
+from rapo_gate.fold.state import State
 
 __all__ = [
     "bias", "chain", "course", "explain", "outcomes", "overview", "queue", "region_view",

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import gammaincinv, ndtri
 
-from rapo_gate.state import State
+from rapo_gate.fold.state import State
 
 LEVEL = 0.95
 UNLABELLED = "unlabelled"

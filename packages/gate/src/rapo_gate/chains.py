@@ -20,11 +20,12 @@ import numpy.typing as npt
 
 from rapo_core.jit import kernel
 from rapo_gate.events import Region, decision_key, unpack_decision
-from rapo_gate.fold import Fold
-from rapo_gate.ledger import NOTHING, UNIT, attributed
-from rapo_gate.names import Names
-from rapo_gate.state import Report, State
-from rapo_gate.store import Store
+from rapo_gate.fold.attribution import Report, attributed
+from rapo_gate.fold.fold import Fold
+from rapo_gate.fold.ledger import NOTHING, UNIT
+from rapo_gate.fold.names import Names
+from rapo_gate.fold.state import State
+from rapo_gate.log.store import Store
 
 Real = npt.NDArray[np.float64]
 

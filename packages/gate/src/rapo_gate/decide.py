@@ -34,10 +34,10 @@ from rapo_gate.events import (
     pack_decision,
     unpack_decision,
 )
-from rapo_gate.names import Names
-from rapo_gate.registry import reals_into
-from rapo_gate.state import State
-from rapo_gate.store import Appending, StoreError
+from rapo_gate.fold.names import Names
+from rapo_gate.fold.registry import reals_into
+from rapo_gate.fold.state import State
+from rapo_gate.log.store import Appending, StoreError
 
 if TYPE_CHECKING:
     from rapo_gate.engine import Engine

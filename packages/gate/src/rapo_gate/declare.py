@@ -17,7 +17,7 @@ from rapo_core.checks import UserError
 from rapo_gate.config import GateConfig
 from rapo_gate.events import Region, checked_region, checked_word
 from rapo_gate.fields import REQUIRED, ActionField
-from rapo_gate.state import State
+from rapo_gate.fold.state import State
 
 LONGEST_REASON = 1000
 Values = dict[str, Any]

@@ -21,7 +21,7 @@ from rapo_gate import audit, tables
 from rapo_gate.audit import Effect
 from rapo_gate.config import GateConfig, SimulatedClock
 from rapo_gate.gate import Gate
-from rapo_gate.intake import HarmReport
+from rapo_gate.reports import HarmReport
 
 HARMFUL, SLANDERED, LIAR = "miracle-diets", "local-news", "user-666"
 CREATORS = (

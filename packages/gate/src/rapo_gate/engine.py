@@ -14,9 +14,9 @@ from rapo_core.checks import UserError
 from rapo_gate.config import Clock, GateConfig
 from rapo_gate.decide import View
 from rapo_gate.events import Draft, drafted
-from rapo_gate.snapshot import Replay, beginning, dropped, dump, folded, load, replayed
-from rapo_gate.state import State
-from rapo_gate.store import Appending, BusyError, Store, StoreError, pieces
+from rapo_gate.fold.snapshot import Replay, beginning, dropped, dump, folded, load, replayed
+from rapo_gate.fold.state import State
+from rapo_gate.log.store import Appending, BusyError, Store, StoreError, pieces
 from rapo_gate.writer import PATIENCE, Job, Work, Writer
 
 T = TypeVar("T")

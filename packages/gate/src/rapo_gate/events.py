@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rapo_core.checks import UserError
-from rapo_gate.names import Names
+from rapo_gate.fold.names import Names
 
 Region = int | str
 

@@ -21,8 +21,8 @@ from scipy.special import pdtrc
 from rapo_core.checks import UserError
 from rapo_core.params import FieldParams
 from rapo_gate.config import GateConfig
+from rapo_gate.fold.formula import Acting, can_act, net_rate, params_of
 from rapo_gate.format import flat
-from rapo_gate.law import Acting, can_act, net_rate, params_of
 from rapo_gate.shadow_log import Cells, ShadowLog, course, held_at, interval, resampled, shares
 
 EARLIER = 0.6

@@ -32,10 +32,10 @@ from rapo_gate.events import (
     exposure_key,
     unpack_decision,
 )
-from rapo_gate.intake import Checked, HarmReport, ReportResult, check, refused, take_in
-from rapo_gate.snapshot import Replay
-from rapo_gate.state import State
-from rapo_gate.store import Appending, Store, open_store
+from rapo_gate.fold.snapshot import Replay
+from rapo_gate.fold.state import State
+from rapo_gate.log.store import Appending, Store, open_store
+from rapo_gate.reports import Checked, HarmReport, ReportResult, check, refused, take_in
 
 
 class Field(NamedTuple):

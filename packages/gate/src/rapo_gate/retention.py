@@ -30,10 +30,10 @@ from rapo_gate.events import (
     packed,
     report_key,
 )
-from rapo_gate.registry import Numbering
-from rapo_gate.snapshot import beginning, dump, folded, heads_of, load
-from rapo_gate.state import State
-from rapo_gate.store import Rewriting, Store, StoreError, events_of, pieces
+from rapo_gate.fold.registry import Numbering
+from rapo_gate.fold.snapshot import beginning, dump, folded, heads_of, load
+from rapo_gate.fold.state import State
+from rapo_gate.log.store import Rewriting, Store, StoreError, events_of, pieces
 
 _DROPPED = ("Decision", "Exposure", "HarmReport", "Tick")
 """Kinds whose bodies a compaction drops. What people did, and why, stays."""

@@ -17,16 +17,16 @@ import numpy as np
 import numpy.typing as npt
 
 from rapo_core.checks import UserError
-from rapo_gate.cells import Stops
 from rapo_gate.config import GateConfig
 from rapo_gate.events import Event, event_of, packed
-from rapo_gate.exposure import Exposure, Piece
-from rapo_gate.fold import Fold
-from rapo_gate.law import params_of
-from rapo_gate.ledger import NOTHING, ROW, UNIT, Ledger
-from rapo_gate.snapshot import beginning
-from rapo_gate.state import State
-from rapo_gate.store import events_of
+from rapo_gate.fold.exposure import Exposure, Piece
+from rapo_gate.fold.fold import Fold
+from rapo_gate.fold.formula import params_of
+from rapo_gate.fold.ledger import NOTHING, ROW, UNIT, Ledger
+from rapo_gate.fold.records import Stops
+from rapo_gate.fold.snapshot import beginning
+from rapo_gate.fold.state import State
+from rapo_gate.log.store import events_of
 
 if TYPE_CHECKING:
     from rapo_gate.gate import Gate

@@ -17,7 +17,7 @@ from rapo_gate.audit import Effect
 from rapo_gate.decide import Decision
 from rapo_gate.events import Region
 from rapo_gate.format import instant, real_of, region_of
-from rapo_gate.intake import HarmReport
+from rapo_gate.reports import HarmReport
 
 MOST_ROWS = 40
 """Rows of a table for people; --json has all of them."""

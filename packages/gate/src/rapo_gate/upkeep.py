@@ -18,7 +18,7 @@ from rapo_gate.commands import BATCH, By, Db, Json, Reason, login, opened
 from rapo_gate.events import plain_event
 from rapo_gate.format import instant, time_of
 from rapo_gate.retention import compact, erase
-from rapo_gate.store import Store, open_store
+from rapo_gate.log.store import Store, open_store
 
 
 def verify(db: Db, as_json: Json = False) -> None:

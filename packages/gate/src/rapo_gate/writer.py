@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 
 from rapo_core.checks import UserError
 from rapo_gate.events import Draft, Event
-from rapo_gate.state import State
-from rapo_gate.store import Appending, StoreError
+from rapo_gate.fold.state import State
+from rapo_gate.log.store import Appending, StoreError
 
 MOST_JOBS = 4096
 """Jobs of one commit."""

@@ -23,7 +23,7 @@ from rapo_gate.audit import Effect
 from rapo_gate.declare import ACTIONS, Action, checked_reason
 from rapo_gate.events import plain_event
 from rapo_gate.gate import Gate
-from rapo_gate.intake import HarmReport, ReportResult, refused
+from rapo_gate.reports import HarmReport, ReportResult, refused
 from rapo_gate.service import models
 from rapo_gate.service.audits import Audits, chain_at, of_state, region_at, top_regions
 from rapo_gate.service.auth import Caller, Keys

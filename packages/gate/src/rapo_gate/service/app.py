@@ -28,13 +28,13 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from rapo_core.version import VERSION
+from rapo_gate.fold.state import State
 from rapo_gate.gate import Gate
 from rapo_gate.service.api import as_json, make_api
 from rapo_gate.service.audits import Audits
 from rapo_gate.service.auth import Keys
 from rapo_gate.service.guard import CALLER, LOGGER, ROUTE, RefusedError, refusal_of
 from rapo_gate.service.pages import make_pages
-from rapo_gate.state import State
 
 
 def make_app(

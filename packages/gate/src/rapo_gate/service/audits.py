@@ -24,11 +24,11 @@ from typing import Any, TypeVar
 
 from rapo_gate import audit
 from rapo_gate.events import Region
+from rapo_gate.fold.snapshot import Replay, replayed
+from rapo_gate.fold.state import State
 from rapo_gate.gate import Gate
+from rapo_gate.log.store import StoreError
 from rapo_gate.service.guard import ANSWER_SECONDS, SLOW
-from rapo_gate.snapshot import Replay, replayed
-from rapo_gate.state import State
-from rapo_gate.store import StoreError
 
 IDLE_SECONDS = 900.0
 """A process that was asked nothing for so long ends; the next question starts another."""

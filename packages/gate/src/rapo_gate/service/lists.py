@@ -20,10 +20,10 @@ from rapo_gate.chains import region_views
 from rapo_gate.declare import ACTIONS, action_of
 from rapo_gate.events import Event, unpack_decision
 from rapo_gate.fields import FormData
+from rapo_gate.fold.state import State
 from rapo_gate.format import WAIT_WORDS, time_of
 from rapo_gate.gate import Gate
-from rapo_gate.state import State
-from rapo_gate.store import Store, events_of
+from rapo_gate.log.store import Store, events_of
 
 MOST = 500
 """Most rows of one table."""

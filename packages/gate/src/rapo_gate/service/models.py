@@ -24,7 +24,7 @@ from rapo_core.checks import UserError
 from rapo_gate.decide import MOST_CANDIDATES
 from rapo_gate.declare import LONGEST_REASON, Action
 from rapo_gate.fields import REQUIRED, Id, Number, RegionName, Text
-from rapo_gate.intake import MOST_REGIONS
+from rapo_gate.reports import MOST_REGIONS
 
 MOST_ITEMS = 1000
 """Most reports of one request; more are refused with 413."""

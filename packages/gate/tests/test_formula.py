@@ -11,10 +11,10 @@ import pytest
 from rapo_core.params import FieldParams
 from rapo_gate.audit import overview
 from rapo_gate.config import GateConfig
-from rapo_gate.exposure import TOLERANCE
-from rapo_gate.fold import ROW, UNIT, Confirmation, Fold, Rows
-from rapo_gate.law import harm_of, net_rate, params_of
-from rapo_gate.state import State
+from rapo_gate.fold.exposure import TOLERANCE
+from rapo_gate.fold.fold import ROW, UNIT, Confirmation, Fold, Rows
+from rapo_gate.fold.formula import harm_of, net_rate, params_of
+from rapo_gate.fold.state import State
 
 REFERENCE = runpy.run_path(str(Path(__file__).with_name("reference.py")))
 LEDGERS = runpy.run_path(str(Path(__file__).with_name("ledgers.py")))

@@ -14,10 +14,10 @@ import numpy.typing as npt
 
 from rapo_core.fields import next_scar, next_trace
 from rapo_core.jit import inlined, kernel
-from rapo_gate.cells import AGREEING, Inputs, Records, Stops
 from rapo_gate.config import MOST_SOURCES
-from rapo_gate.law import Params, enough, harm_of, psi_at
-from rapo_gate.ledger import MOST, UNIT
+from rapo_gate.fold.formula import Params, enough, harm_of, psi_at
+from rapo_gate.fold.ledger import MOST, UNIT
+from rapo_gate.fold.records import AGREEING, Inputs, Records, Stops
 
 BITS = 59
 """Of the whole numbers in which loud reporters are added up, whatever their order."""

@@ -11,7 +11,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from rapo_gate.cells import (
+from rapo_gate.config import GateConfig
+from rapo_gate.fold.exposure import Exposure
+from rapo_gate.fold.formula import numbered, params_of, rates_of
+from rapo_gate.fold.kernels import Work, advance, apply_settings, serve
+from rapo_gate.fold.ledger import MOST, NOTHING, ROW, UNIT, Ledger, Rows, Whole
+from rapo_gate.fold.records import (
     CELL,
     COURSE,
     Change,
@@ -23,11 +28,6 @@ from rapo_gate.cells import (
     Stops,
     grown,
 )
-from rapo_gate.config import GateConfig
-from rapo_gate.exposure import Exposure
-from rapo_gate.law import numbered, params_of, rates_of
-from rapo_gate.ledger import MOST, NOTHING, ROW, UNIT, Ledger, Rows, Whole
-from rapo_gate.steps import Work, advance, apply_settings, serve
 
 __all__ = ["MOST", "ROW", "UNIT", "Change", "Confirmation", "Fields", "Fold", "Rows"]
 

@@ -20,16 +20,17 @@ import numpy as np
 import numpy.typing as npt
 
 from rapo_core.checks import UserError
-from rapo_gate.cells import Records
 from rapo_gate.config import GateConfig
 from rapo_gate.events import Event
-from rapo_gate.exposure import Exposure
-from rapo_gate.fold import ROW, Change, Confirmation, Fold, Rows
-from rapo_gate.ledger import Ledger, Lookup
-from rapo_gate.registry import Numbering, Registry
-from rapo_gate.state import Report, State
-from rapo_gate.store import Rewriting, Store, StoreError, events_of
-from rapo_gate.traffic import Traffic
+from rapo_gate.fold.attribution import Lookup, Report
+from rapo_gate.fold.exposure import Exposure
+from rapo_gate.fold.fold import ROW, Change, Confirmation, Fold, Rows
+from rapo_gate.fold.ledger import Ledger
+from rapo_gate.fold.records import Records
+from rapo_gate.fold.registry import Numbering, Registry
+from rapo_gate.fold.state import State
+from rapo_gate.fold.traffic import Traffic
+from rapo_gate.log.store import Rewriting, Store, StoreError, events_of
 
 FORMAT = 4
 """Raised when an older snapshot can no longer be read; the log then is folded afresh."""

@@ -19,7 +19,7 @@ except ImportError as error:  # pragma: no cover - an installation without the e
         "a gate in PostgreSQL needs psycopg: pip install 'rapo-gate[postgres]'"
     ) from error
 
-from rapo_gate.store import StoreError
+from rapo_gate.log.store import StoreError
 
 __all__ = ["Pool", "Session", "checked_address", "connect", "is_lost", "psycopg", "safe_address"]
 

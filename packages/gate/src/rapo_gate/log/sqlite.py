@@ -12,8 +12,9 @@ from typing import Any
 
 from rapo_core.checks import UserError
 from rapo_gate.events import KINDS, NUMBER, Draft, Event
-from rapo_gate.ledger import Rows, joined
-from rapo_gate.store import READ_BYTES, BusyError, Place, StoreError, files_of, make_private
+from rapo_gate.fold.ledger import Rows, joined
+from rapo_gate.log.file_lock import Place, files_of, make_private
+from rapo_gate.log.store import READ_BYTES, BusyError, StoreError
 
 SCHEMA, WITH_BASE = 1, 2
 """Of a log that is whole, and of one whose beginning was dropped."""

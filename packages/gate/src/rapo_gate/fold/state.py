@@ -12,10 +12,11 @@ import numpy.typing as npt
 from rapo_core.checks import UserError
 from rapo_gate.config import GateConfig
 from rapo_gate.events import LOG_FORMAT, Event, Region, decision_key, unpack_decision
-from rapo_gate.fold import Confirmation, Fold
-from rapo_gate.ledger import UNIT, Ledger, Lookup, Report, attributed, booked, shown_shares
-from rapo_gate.registry import UNKNOWN, Numbering, Registry
-from rapo_gate.traffic import Traffic, served_units
+from rapo_gate.fold.attribution import Lookup, Report, attributed, booked, shown_shares
+from rapo_gate.fold.fold import Confirmation, Fold
+from rapo_gate.fold.ledger import UNIT, Ledger
+from rapo_gate.fold.registry import UNKNOWN, Numbering, Registry
+from rapo_gate.fold.traffic import Traffic, served_units
 
 __all__ = ["Report", "State"]
 

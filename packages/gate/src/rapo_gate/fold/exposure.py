@@ -14,9 +14,9 @@ import numpy as np
 import numpy.typing as npt
 
 from rapo_core.jit import kernel
-from rapo_gate.cells import grown
-from rapo_gate.law import Params
-from rapo_gate.ledger import UNIT
+from rapo_gate.fold.formula import Params
+from rapo_gate.fold.ledger import UNIT
+from rapo_gate.fold.records import grown
 
 TOLERANCE = 0.02
 """Share of `E + K` by which the held exposure may be wrong."""

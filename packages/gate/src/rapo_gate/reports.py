@@ -23,8 +23,8 @@ from rapo_gate.events import (
     report_key,
     unpack_decision,
 )
-from rapo_gate.state import State
-from rapo_gate.store import Appending
+from rapo_gate.fold.state import State
+from rapo_gate.log.store import Appending
 
 MOST_AHEAD = 60.0
 """Seconds that a report's time may lie in the future: clocks differ."""

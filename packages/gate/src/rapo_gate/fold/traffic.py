@@ -11,10 +11,10 @@ import numpy as np
 import numpy.typing as npt
 
 from rapo_core.jit import kernel
-from rapo_gate.cells import grown
 from rapo_gate.config import GateConfig
-from rapo_gate.exposure import Piece
-from rapo_gate.ledger import UNIT
+from rapo_gate.fold.exposure import Piece
+from rapo_gate.fold.ledger import UNIT
+from rapo_gate.fold.records import grown
 
 HISTORY = 2000
 """Ticks of the course that is kept for charts."""

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from rapo_core.jit import inlined, kernel
 from rapo_gate.events import Region
-from rapo_gate.names import Names
+from rapo_gate.fold.names import Names
 
 UNKNOWN = -1
 """Number of a name that is not there."""

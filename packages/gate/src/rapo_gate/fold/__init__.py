@@ -1,0 +1,1 @@
+"""The fold: from the events of a log to the fields of all regions."""

@@ -1,0 +1,1 @@
+"""The log: where it lives, who writes it, and how it is read."""
