@@ -290,8 +290,7 @@ class Fold:
         return Inputs(
             self.ledger.rows, self.ledger.taken, *self._rows(slots, self._counted),
             point_tick, point_E, Spans(at, at + (new & (point_tick != 0))),
-            nothing, nothing, Spans(np.zeros_like(at), np.zeros_like(at)),
-            *Spans.of(self.ledger.pair_slots, slots),
+            nothing, nothing, Spans(np.zeros_like(at), np.zeros_like(at)), *self._pairs(slots),
         )  # fmt: skip
 
     def _inputs(
@@ -310,13 +309,18 @@ class Fold:
         return Inputs(
             rows.rows, rows.taken if taken is None else taken, *self._rows(slots, 0),
             ticks[points], E[points], point_span, when[:, 0], when[:, 1], confirmed_span,
-            *Spans.of(rows.pair_slots, slots),
+            *self._pairs(slots),
         )  # fmt: skip
 
     def _rows(self, slots: Slots, start: int) -> tuple[Whole, Spans]:
         """Rows from `start` on, by region."""
         owners = self.ledger.slot_of[self.ledger.rows["region"][start:]]
         return Spans.of(owners, slots, start)
+
+    def _pairs(self, slots: Slots) -> tuple[Whole, Spans]:
+        """Pairs with reporters, by region."""
+        order, owners = self.ledger.pairs_by_slot()
+        return order, Spans.within(owners, slots)
 
     def _work(
         self, change: int, f: Records, inputs: Inputs, names: dict[str, int] | None = None

@@ -87,6 +87,8 @@ class Ledger:
         self._region = np.zeros(16, np.int32)
         self.slots = 0
         self._pair_slot = np.zeros(16, np.int32)
+        self._pair_order = np.zeros(0, np.int64)
+        self._sorted_slots = np.zeros(0, np.int32)
         if rows is not None:
             self._adopt(rows)
 
@@ -117,10 +119,15 @@ class Ledger:
         """Pairs of a region and a reporter so far."""
         return len(self._by_source)
 
-    @property
-    def pair_slots(self) -> npt.NDArray[np.int32]:
-        """Slot of each pair; a view."""
-        return self._pair_slot[: self.pairs]
+    def pairs_by_slot(self) -> tuple[Whole, npt.NDArray[np.int32]]:
+        """Numbers of the pairs, sorted by slot, and their slots; new pairs are merged in."""
+        begun, pairs = self._pair_order.size, self.pairs
+        if begun < pairs:
+            order = np.concatenate((self._pair_order, np.arange(begun, pairs)))
+            slots = np.concatenate((self._sorted_slots, self._pair_slot[begun:pairs]))
+            place = np.argsort(slots, kind="stable")
+            self._pair_order, self._sorted_slots = order[place], slots[place]
+        return self._pair_order, self._sorted_slots
 
     @property
     def regions(self) -> npt.NDArray[np.int32]:

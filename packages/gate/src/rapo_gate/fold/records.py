@@ -53,9 +53,13 @@ class Spans(NamedTuple):
         wanted[slots[slots < wanted.size]] = True
         mine = np.flatnonzero(wanted[owners])
         order = mine[np.argsort(owners[mine], kind="stable")]
-        sorted_owners = owners[order]
+        return order + first, cls.within(owners[order], slots)
+
+    @classmethod
+    def within(cls, sorted_owners: Array, slots: Array) -> Spans:
+        """The span of each slot among owners in ascending order."""
         start, end = (np.searchsorted(sorted_owners, slots, side) for side in ("left", "right"))
-        return order + first, cls(start, end)
+        return cls(start, end)
 
 
 AGREEING = MOST_SOURCES + MOST_SIGNALS
