@@ -18,8 +18,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rapo_gate import Gate, GateConfig, HarmReport, StoreError, decide, engine
-from rapo_gate import reports
+from rapo_gate import Gate, GateConfig, HarmReport, StoreError, decide, engine, reports
 from rapo_gate.events import Draft, DroppedError, Event
 from rapo_gate.fold.state import State
 

@@ -30,7 +30,7 @@ def hash_of(seed: int) -> str:
     return total.hexdigest()
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", [0, 5, 81])
 def test_fields_are_those_of_before(seed: int) -> None:
     assert hash_of(seed) == json.loads(FILE.read_text())[seed]
 

@@ -23,7 +23,7 @@ psycopg = pytest.importorskip("psycopg", reason="pip install 'rapo-gate[postgres
 
 from chaos.server import Server  # noqa: E402 - after the check that there is one
 
-from rapo_gate import session  # noqa: E402
+from rapo_gate.log import session  # noqa: E402
 from rapo_gate.log.postgres import PostgresStore  # noqa: E402
 
 pytestmark = pytest.mark.usefixtures("patient")

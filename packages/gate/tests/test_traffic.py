@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from rapo_gate import audit
-from rapo_gate.fold.fold import traffic
+from rapo_gate.fold import traffic
 from rapo_gate.fold.snapshot import dump, load
 
 Make = Callable[..., Any]

@@ -25,8 +25,8 @@ from rapo_gate.declare import Action
 from rapo_gate.fields import Option
 from rapo_gate.format import region_of, time_of
 from rapo_gate.gate import Gate
-from rapo_gate.reports import HarmReport
 from rapo_gate.log.store import open_store
+from rapo_gate.reports import HarmReport
 from rapo_gate.tables import numbers_of, regions_of, reports_from
 
 BATCH = 1000

@@ -17,8 +17,8 @@ from rapo_gate import tables
 from rapo_gate.commands import BATCH, By, Db, Json, Reason, login, opened
 from rapo_gate.events import plain_event
 from rapo_gate.format import instant, time_of
-from rapo_gate.retention import compact, erase
 from rapo_gate.log.store import Store, open_store
+from rapo_gate.retention import compact, erase
 
 
 def verify(db: Db, as_json: Json = False) -> None:

@@ -91,7 +91,11 @@ class Fold:
     # --- what happens
 
     def expose(self, of: int, tick: int) -> None:
-        """Count the exposure of the tick `of` in `tick`; `run` to `tick` must come next."""
+        """Count the exposure of the tick `of` in `tick`, after everything of earlier ticks.
+
+        `run` to `tick` must come next: it heeds the newest point of each region alone.
+        """
+        self.run(tick - 1)
         self.exposure.settle(of, tick, params_of(self.config), self.ledger.slot_of)
 
     def count(self, rows: Rows) -> None:

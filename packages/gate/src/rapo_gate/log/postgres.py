@@ -66,7 +66,7 @@ CREATE UNIQUE INDEX events_by_key ON rapo_gate.events (key) WHERE key IS NOT NUL
 CREATE INDEX events_by_kind ON rapo_gate.events (kind, position) WHERE kind <> 0 AND kind <> 2;
 CREATE TABLE rapo_gate.snapshots (
     position bigint PRIMARY KEY, data bytea NOT NULL, rows bigint NOT NULL);
-CREATE TABLE rapo_gate.fold.ledger (first_row bigint PRIMARY KEY, rows bytea NOT NULL);
+CREATE TABLE rapo_gate.ledger (first_row bigint PRIMARY KEY, rows bytea NOT NULL);
 """
 T = TypeVar("T")
 
@@ -301,7 +301,7 @@ class PostgresStore:
                 if kept is None:
                     return None
                 pieces = session.execute(
-                    "SELECT rows FROM rapo_gate.fold.ledger WHERE first_row < %s ORDER BY first_row",
+                    "SELECT rows FROM rapo_gate.ledger WHERE first_row < %s ORDER BY first_row",
                     (kept[1],),
                     binary=True,
                 )

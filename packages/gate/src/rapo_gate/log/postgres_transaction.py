@@ -196,15 +196,15 @@ class Rewrite(Turn):
 
 def save(session: Session, position: int, data: bytes, rows: Rows, first_row: int) -> None:
     """Every replica has the same ledger; pieces that another cut elsewhere are cut to fit."""
-    session.execute("DELETE FROM rapo_gate.fold.ledger WHERE first_row >= %s", (first_row,))
+    session.execute("DELETE FROM rapo_gate.ledger WHERE first_row >= %s", (first_row,))
     session.execute(
-        "UPDATE rapo_gate.fold.ledger SET rows = substring(rows FROM 1 FOR %s * (%s - first_row)::int) "
+        "UPDATE rapo_gate.ledger SET rows = substring(rows FROM 1 FOR %s * (%s - first_row)::int) "
         "WHERE first_row + length(rows) / %s > %s",
         (ROW.itemsize, first_row, ROW.itemsize, first_row),
     )
     for i in range(0, rows.size, PIECE):
         values = (first_row + i, rows[i : i + PIECE].tobytes())
-        session.execute("INSERT INTO rapo_gate.fold.ledger VALUES (%s, %b)", values)
+        session.execute("INSERT INTO rapo_gate.ledger VALUES (%s, %b)", values)
     session.execute("DELETE FROM rapo_gate.snapshots")
     session.execute(
         "INSERT INTO rapo_gate.snapshots VALUES (%s, %b, %s)",
