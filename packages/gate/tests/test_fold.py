@@ -189,12 +189,13 @@ def test_a_word_that_is_taken_back_leaves_later_ones_of_other_regions_in_force()
     fold.confirm([Confirmation(fold.tick, 0, fold.tick + 1, 7)])
     fold.confirm([Confirmation(fold.tick, 1, fold.tick + 1, 8)])
     play(fold, rows, shown, START + 20)
-    assert fold.withdraw({6}).tolist() == []
+    rows = fold.ledger.rows["rolled_back"].copy()
+    assert fold.without(rows, {6}).regions.tolist() == []
     assert [v.report for v in fold.confirmations] == [7, 8]
-    dropped = fold.withdraw({7})
-    assert dropped.tolist() == [0]
+    plan = fold.without(rows, {7})
+    assert plan.regions.tolist() == [0]
+    fold.carry_out(plan)
     assert [v.report for v in fold.confirmations] == [8]
-    fold.again(dropped)
     fold.confirm([Confirmation(fold.tick, 1, fold.tick + 5, 9)])
     assert fold.conductance()[1].tolist() == [False, True]
     same(fold, 2, shown)

@@ -12,7 +12,7 @@ from rapo_core.params import FieldParams
 from rapo_gate.audit import overview
 from rapo_gate.config import GateConfig
 from rapo_gate.fold.exposure import TOLERANCE
-from rapo_gate.fold.fold import ROW, UNIT, Confirmation, Fold, Rows
+from rapo_gate.fold.fold import ROW, UNIT, Confirmation, Fold, Plan, Rows
 from rapo_gate.fold.formula import harm_of, net_rate, params_of
 from rapo_gate.fold.state import State
 
@@ -140,7 +140,7 @@ def test_a_topic_has_a_prior_of_its_own_also_backwards() -> None:
     fold = play(new_fold(2, config), rows, shown, START + 70)
     plain = fold.G.copy()
     topics = {0: "diets", 1: "chess"}
-    would = fold.preview(np.arange(2), topics=topics)
+    would = fold.preview(Plan(np.arange(2), topics=topics))
     assert fold.label(topics).tolist() == [0]  # nothing is known of chess
     fold.again(np.array([0]))
     np.testing.assert_array_equal(would.G, fold.G[:2])

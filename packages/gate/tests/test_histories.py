@@ -34,6 +34,7 @@ from rapo_gate.events import (
     packed,
     unpack_decision,
 )
+from rapo_gate.fold.records import Plan
 from rapo_gate.fold.snapshot import dump, load
 from rapo_gate.fold.state import State
 from rapo_gate.reports import HarmReport, check, take_in
@@ -350,7 +351,7 @@ def same_replay(rng: np.random.Generator, player: Player) -> None:
     before = live.field_hash(), _plain(live)
     live.fold.again(live.fold.ledger.regions)
     assert (live.field_hash(), _plain(live)) == before, "folding again differs"
-    again = live.fold.preview(live.ledger.regions)
+    again = live.fold.preview(Plan(live.ledger.regions))
     for name, found in zip(("G", "H", "psi"), again[1:], strict=True):
         assert np.array_equal(getattr(live.fold, name)[again.regions], found), "a preview differs"
 

@@ -23,7 +23,6 @@ from rapo_gate.chains import (
     traces_by_source,
     waiting_report,
 )
-from rapo_gate.config import GateConfig
 from rapo_gate.events import Draft, Region
 from rapo_gate.fold.attribution import Lookup, Report
 from rapo_gate.fold.fold import Fields
@@ -265,98 +264,25 @@ class Foreseen(NamedTuple):
     reports: int = 0
     """Reports that a rollback takes out."""
 
-    def differs(self) -> Foreseen:
-        """Only the regions that change."""
-        moved = np.zeros(self.before.regions.size, np.bool_)
-        for old, new in zip(self.before[1:], self.after[1:], strict=True):
-            moved |= np.asarray(old != new)
-        return Foreseen(_chosen(self.before, moved), _chosen(self.after, moved), self.reports)
-
 
 def foresee(state: State, kind: str, data: dict[str, Any], log: Lookup) -> Foreseen:
     """What the next event would change: `kind`, with `data` in its body."""
-    return _FORESEES[kind](state, data, log).differs()
-
-
-def _rollback(state: State, data: dict[str, Any], log: Lookup) -> Foreseen:
-    fold = state.fold
-    hit, gone = state.named(data)
-    taken, regions = state.ledger.without(state.ledger.rows["rolled_back"] | hit, fold.caps())
-    kept = [c for c in fold.confirmations if c.report not in gone]
-    lost = np.array([c.region for c in fold.confirmations if c.report in gone], np.int32)
-    after = fold.preview(np.concatenate((regions, lost)), taken=taken, confirmations=kept)
-    return _compared(state, after, reports=len(gone))
-
-
-def _allow(state: State, data: dict[str, Any], log: Lookup) -> Foreseen:
-    region, allowed = state.regions.number(data["region"]), bool(data["allowed"])
-    after = state.fold.preview(np.array([region]), free=allowed)
-    if not after.regions.size:  # it was never reported
-        after = state.fold.now(np.array([region]))
-    found = _compared(state, after)
-    if state.overrides.get(region) is None:
-        psi = np.ones(1) if allowed else after.psi
-        found = found._replace(after=found.after._replace(psi=psi))
-    return found
-
-
-def _confirm(state: State, data: dict[str, Any], log: Lookup) -> Foreseen:
-    new = state.confirmations(data, state.position + 1, log)
-    regions = np.array([c.region for c in new], np.int32)
-    after = state.fold.preview(regions, confirmations=[*state.fold.confirmations, *new])
-    return _compared(state, after)
-
-
-def _override(state: State, data: dict[str, Any], log: Lookup) -> Foreseen:
-    region = state.regions.number(data["region"])
-    fields = state.fold.now(np.array([region]))
-    found = _compared(state, fields)
-    if data["psi"] is None or state.expired(data):
-        psi = 1.0 if region in state.allowed else float(fields.psi[0])
-    else:
-        psi = max(float(data["psi"]), state.config.params.psi_min)
-    return found._replace(after=found.after._replace(psi=np.array([psi])))
-
-
-def _change(state: State, data: dict[str, Any], log: Lookup) -> Foreseen:
-    """New settings hold from the next tick on; today they change how fields are served."""
-    if "config" in data:
-        config = GateConfig.from_dict(data["config"])
-        found = _compared(state, state.fold.preview_settings(config), config.params.psi_min)
-        by_hand = np.setdiff1d(list(state.overrides), found.before.regions)
-        more = _compared(state, state.fold.now(by_hand), config.params.psi_min)
-        return Foreseen(_joined(found.before, more.before), _joined(found.after, more.after))
-    given = {state.regions.number(r): label.get("topic") for r, label in data.get("labels", [])}
-    return _compared(state, state.fold.preview(np.array(list(given), np.int32), topics=given))
-
-
-def _chosen(fields: Fields, where: npt.NDArray[np.bool_]) -> Fields:
-    regions, G, H, psi = fields
-    return Fields(regions[where], G[where], H[where], psi[where])
-
-
-def _joined(one: Fields, other: Fields) -> Fields:
-    pairs: Any = zip(one, other, strict=True)
-    return Fields(*(np.concatenate(pair) for pair in pairs))
-
-
-def _compared(
-    state: State, after: Fields, psi_min: float | None = None, reports: int = 0
-) -> Foreseen:
-    """Fields beside those of now; people's word on psi holds for both."""
+    plan = state.plan(kind, data, state.position + 1, log)
+    folded = state.fold.preview(plan)
+    others = state.fold.now(np.setdiff1d(plan.regions, folded.regions))
+    pairs: Any = zip(folded, others, strict=True)
+    after = Fields(*(np.concatenate(pair) for pair in pairs))
     now = state.fold.now(after.regions)
     before = now._replace(psi=state.served(now.regions, now.psi))
-    after = after._replace(psi=state.served(after.regions, after.psi, psi_min))
-    return Foreseen(before, after, reports)
+    after = after._replace(psi=state.served(after.regions, after.psi, plan))
+    moved = np.zeros(now.regions.size, np.bool_)
+    for old, new in zip(before[1:], after[1:], strict=True):
+        moved |= np.asarray(old != new)
+    return Foreseen(_some(before, moved), _some(after, moved), len(plan.reports))
 
 
-_FORESEES = {
-    "Rollback": _rollback,
-    "Allow": _allow,
-    "Confirm": _confirm,
-    "Override": _override,
-    "ConfigChange": _change,
-}
+def _some(fields: Fields, which: npt.NDArray[np.bool_]) -> Fields:
+    return Fields(*(column[which] for column in fields))  # type: ignore[arg-type]
 
 
 def preview(state: State, draft: Draft, log: Lookup) -> Effect:

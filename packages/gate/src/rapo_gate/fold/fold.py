@@ -5,7 +5,7 @@ No closed form is used: every tick in which something can change is the paper's 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -23,13 +23,14 @@ from rapo_gate.fold.records import (
     Confirmation,
     Fields,
     Inputs,
+    Plan,
     Records,
     Spans,
     Stops,
     grown,
 )
 
-__all__ = ["MOST", "ROW", "UNIT", "Change", "Confirmation", "Fields", "Fold", "Rows"]
+__all__ = ["MOST", "ROW", "UNIT", "Change", "Confirmation", "Fields", "Fold", "Plan", "Rows"]
 
 FAR = 2**62
 """A tick that does not come."""
@@ -138,18 +139,7 @@ class Fold:
         np.maximum.at(held, self.ledger.slot_of[regions], until)
         self._publish(self.ledger.slots_of(regions))
 
-    def withdraw(self, reports: set[int]) -> npt.NDArray[np.int32]:
-        """Forget the confirmations of some reports; returns the regions to fold `again`."""
-        lost = [c.region for c in self.confirmations if c.report in reports]
-        self.confirmations = [c for c in self.confirmations if c.report not in reports]
-        return np.array(lost, np.int32)
-
-    def set_free(self, region: int, free: bool) -> None:
-        """Put a region on the allow-list, or take it off; `again` then folds it."""
-        self._seat(np.array([region], np.int32))
-        self.free[self.ledger.slot(region)] = free
-
-    def label(self, topics: dict[int, str | None]) -> npt.NDArray[np.int32]:
+    def label(self, topics: Mapping[int, str | None]) -> npt.NDArray[np.int32]:
         """Give regions topics; returns those that must be folded `again` for that."""
         numbers = numbered(self.topics, topics)
         rates = [rates_of(change.config, self.topics) for change in self.changes]
@@ -190,40 +180,54 @@ class Fold:
         ends = [*(change.tick for change in self.changes[1:]), FAR]
         return [(e, c.config.cap_source) for e, c in zip(ends, self.changes, strict=True)]
 
-    def preview(
-        self,
-        regions: npt.NDArray[Any],
-        *,
-        taken: Whole | None = None,
-        confirmations: Sequence[Confirmation] | None = None,
-        free: bool | None = None,
-        topics: dict[int, str | None] | None = None,
-    ) -> Fields:
-        """Fields of regions as they would be; nothing is changed.
+    def without(self, rows: Flags, reports: set[int]) -> Plan:
+        """The plan to roll back some reports: their rows, and those that are out already."""
+        taken, regions = self.ledger.without(rows, self.caps())
+        lost = [c.region for c in self.confirmations if c.report in reports]
+        concerned = np.concatenate((regions, np.array(lost, np.int32)))
+        return Plan(concerned, rolled_back=rows, taken=taken, reports=frozenset(reports))
 
-        Args:
-            regions: which; those that were never reported are left out.
-            taken: what would count of each row.
-            confirmations: those that would hold.
-            free: whether they would be on the allow-list.
-            topics: their topics by region.
+    def preview(self, plan: Plan) -> Fields:
+        """Fields of the regions of a plan as they would be; nothing is changed.
+
+        Regions that were never reported are left out.
         """
-        slots, names = self.ledger.slots_of(regions), dict(self.topics)
+        if plan.config is not None:
+            everyone, f = np.arange(self.ledger.slots, dtype=np.int32), self.f.copy()
+            self._apply_settings(everyone, f, self._newest(everyone), plan.config)
+            return self._fields(everyone, f, plan.config)
+        slots, names = self.ledger.slots_of(plan.regions), dict(self.topics)
         f = self._fresh(slots)
-        for region, topic in numbered(names, topics or {}).items():
+        for region, topic in numbered(names, plan.topics or {}).items():
             if self.ledger.slot(region) != NOTHING:
                 f.cells["topic"][self.ledger.slot(region)] = topic
-        work = self._work(0, f, self._inputs(slots, taken, confirmations))
-        if free is not None:
-            work = work._replace(free=np.full(self.free.size, free))
+        work = self._work(0, f, self._inputs(slots, plan.taken, self._confirmed_by(plan)))
+        if plan.free is not None:
+            work = work._replace(free=np.full(self.free.size, plan.free))
         self._replay(slots, work, self.tick, names)
         return self._fields(slots, f, self.config)
 
-    def preview_settings(self, config: GateConfig) -> Fields:
-        """Fields of every reported region as other settings would show them now."""
-        everyone, f = np.arange(self.ledger.slots, dtype=np.int32), self.f.copy()
-        self._apply_settings(everyone, f, self._newest(everyone), config)
-        return self._fields(everyone, f, config)
+    def carry_out(self, plan: Plan) -> None:
+        """Change what a plan says, and fold again what that concerns."""
+        if plan.config is not None:
+            self.configure(plan.config)
+        elif plan.confirmed:
+            self.confirm(plan.confirmed)
+        elif plan.topics is not None:
+            self.again(self.label(plan.topics))
+        elif plan.free is not None:
+            self._seat(plan.regions)
+            self.free[self.ledger.slot_of[plan.regions]] = plan.free
+            self.again(plan.regions)
+        elif plan.rolled_back is not None and plan.taken is not None:
+            self.ledger.roll_back(plan.rolled_back, plan.taken)
+            self.confirmations = self._confirmed_by(plan)
+            self.again(plan.regions)
+
+    def _confirmed_by(self, plan: Plan) -> list[Confirmation]:
+        """The confirmations that hold after a plan."""
+        kept = [c for c in self.confirmations if c.report not in plan.reports]
+        return [*kept, *plan.confirmed]
 
     def now(self, regions: npt.NDArray[Any]) -> Fields:
         """Fields of regions."""

@@ -6,6 +6,8 @@ lies in columns in the order in which it came; where it is wanted region by regi
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -189,6 +191,29 @@ class Confirmation(NamedTuple):
     until: int
     report: int = 0
     """The report that was confirmed, 0 for the region itself; void once that is rolled back."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What a human action changes; the fold tries it out or carries it out."""
+
+    regions: Array = field(default_factory=lambda: np.zeros(0, np.int32))
+    """Regions that the action concerns."""
+    rolled_back: npt.NDArray[np.bool_] | None = None
+    """Whether each row of the ledger will be rolled back; None if none changes."""
+    taken: npt.NDArray[np.int64] | None = None
+    """What will count of each row."""
+    reports: frozenset[int] = frozenset()
+    """Reports that are rolled back; their confirmations are void."""
+    confirmed: tuple[Confirmation, ...] = ()
+    free: bool | None = None
+    """Whether the regions will be on the allow-list."""
+    topics: Mapping[int, str | None] | None = None
+    config: GateConfig | None = None
+    """Settings from the next tick on."""
+    allowed: dict[int, dict[str, Any]] | None = None
+    """The allow-list afterwards; None if it stays."""
+    overrides: dict[int, dict[str, Any]] | None = None
 
 
 class Fields(NamedTuple):

@@ -13,7 +13,7 @@ from rapo_core.checks import UserError
 from rapo_gate.config import GateConfig
 from rapo_gate.events import LOG_FORMAT, Event, Region, decision_key, unpack_decision
 from rapo_gate.fold.attribution import Lookup, Report, attributed, booked, shown_shares
-from rapo_gate.fold.fold import Confirmation, Fold
+from rapo_gate.fold.fold import Confirmation, Fold, Plan
 from rapo_gate.fold.ledger import UNIT, Ledger
 from rapo_gate.fold.registry import UNKNOWN, Numbering, Registry
 from rapo_gate.fold.traffic import Traffic, served_units
@@ -128,14 +128,46 @@ class State:
 
     # --- what people do
 
+    def plan(self, kind: str, data: dict[str, Any], position: int, log: Lookup) -> Plan:
+        """What a human action changes: its dry run previews the plan, its event carries it out.
+
+        Args:
+            kind: of the event.
+            data: its body.
+            position: of the event in the log.
+            log: in which decisions are looked up.
+        """
+        if kind == "Confirm":
+            new = self.confirmations(data, position, log)
+            return Plan(np.array([c.region for c in new], np.int32), confirmed=tuple(new))
+        if kind == "Rollback":
+            rows, reports = self.named(data)
+            return self.fold.without(self.ledger.rows["rolled_back"] | rows, reports)
+        if kind == "ConfigChange":
+            if "config" in data:
+                by_hand = np.array(list(self.overrides), np.int32)  # psi_min holds for them too
+                return Plan(by_hand, config=GateConfig.from_dict(data["config"]))
+            labels = {self.regions.number(r): label for r, label in data.get("labels", [])}
+            topics = {region: label.get("topic") for region, label in labels.items()}
+            return Plan(np.array(list(topics), np.int32), topics=topics)
+        region = self.regions.number(data["region"])
+        listed = dict(self.allowed if kind == "Allow" else self.overrides)
+        listed.pop(region, None)
+        if data["allowed"] if kind == "Allow" else data["psi"] is not None:
+            listed[region] = {**data, "position": position}
+        regions = np.array([region], np.int32)
+        if kind == "Override":
+            return Plan(regions, overrides=listed)
+        return Plan(regions, free=bool(data["allowed"]), allowed=listed)
+
     def _confirm(self, event: Event, data: dict[str, Any], log: Lookup) -> None:
-        confirmations = self.confirmations(data, event.position, log)
+        plan = self.plan(event.kind, data, event.position, log)
         for report in [self.review.pop(p) for p in data.get("reports", []) if p in self.review]:
             self._know(report.regions or [])
             report.waits_for = "admitted"
             self.pending.setdefault(self.tick + 1, []).append(report)
-        if confirmations:
-            self.fold.confirm(confirmations)
+        if plan.confirmed:
+            self.fold.carry_out(plan)
             self.revision = event.position
 
     def confirmations(self, data: dict[str, Any], before: int, log: Lookup) -> list[Confirmation]:
@@ -160,33 +192,23 @@ class State:
         return [Confirmation(self.tick, region, until, report) for region, report in sorted(named)]
 
     def _override(self, event: Event, data: dict[str, Any], log: Lookup) -> None:
-        region = self.regions.number(data["region"])
-        if data["psi"] is None:
-            self.overrides.pop(region, None)
-        else:
-            self.overrides[region] = {**data, "position": event.position}
+        plan = self.plan(event.kind, data, event.position, log)
+        self.overrides = self.overrides if plan.overrides is None else plan.overrides
         self.revision = event.position
 
     def _allow(self, event: Event, data: dict[str, Any], log: Lookup) -> None:
-        region = self.regions.number(data["region"])
-        if data["allowed"]:
-            self.allowed[region] = {**data, "position": event.position}
-        else:
-            self.allowed.pop(region, None)
-        self.fold.set_free(region, data["allowed"])
-        self.fold.again(np.array([region]))
+        plan = self.plan(event.kind, data, event.position, log)
+        self.allowed = self.allowed if plan.allowed is None else plan.allowed
+        self.fold.carry_out(plan)
         self.revision = event.position
 
     def _rollback(self, event: Event, data: dict[str, Any], log: Lookup) -> None:
-        hit, gone = self.named(data)
-        rolled_back = self.ledger.rows["rolled_back"] | hit
-        taken, regions = self.ledger.without(rolled_back, self.fold.caps())
-        self.ledger.roll_back(rolled_back, taken)
+        plan = self.plan(event.kind, data, event.position, log)
         for report in (*self.due(), *self.review.values()):
-            report.rolled_back |= report.position in gone
+            report.rolled_back |= report.position in plan.reports
         self.review = {k: r for k, r in self.review.items() if not r.rolled_back}
-        self.fold.again(np.concatenate((regions, self.fold.withdraw(gone))))
-        when = {"position": event.position, "at": event.at, "count": len(gone)}
+        self.fold.carry_out(plan)
+        when = {"position": event.position, "at": event.at, "count": len(plan.reports)}
         self.rollbacks.append({**data, **when})
         self.revision = event.position
 
@@ -201,14 +223,13 @@ class State:
             config = GateConfig.from_dict(data["config"])
             self.fold = Fold(int(data["created"]["tick"]), config)
             self.traffic.now.tick = self.fold.tick
-        elif "config" in data:
-            self.fold.configure(GateConfig.from_dict(data["config"]))
+        else:
+            self.fold.carry_out(self.plan(event.kind, data, event.position, log))
         if "mode" in data:
             self.mode, self.percent = data["mode"], data["percent"]
         given = {self.regions.number(region): label for region, label in data.get("labels", [])}
         self.labels |= given
         self.traffic.mark({r: label.get("sensitive") == "yes" for r, label in given.items()})
-        self.fold.again(self.fold.label({r: label.get("topic") for r, label in given.items()}))
         self.revision = event.position
 
     def _escalation(self, event: Event, data: dict[str, Any], log: Lookup) -> None:
@@ -280,17 +301,20 @@ class State:
         return psi
 
     def served(
-        self, regions: npt.NDArray[Any], psi: npt.NDArray[np.float64], psi_min: float | None = None
+        self, regions: npt.NDArray[Any], psi: npt.NDArray[np.float64], plan: Plan | None = None
     ) -> npt.NDArray[np.float64]:
-        """What people make of the psi of some regions; `psi_min` of other settings if given."""
+        """What people make of the psi of some regions, after a plan if one is given."""
+        plan = plan or Plan()
+        allowed = self.allowed if plan.allowed is None else plan.allowed
+        overrides = self.overrides if plan.overrides is None else plan.overrides
         # the bound on what is served is today's psi_min, which may have risen since an override
-        least = self.config.params.psi_min if psi_min is None else psi_min
+        least = (plan.config or self.config).params.psi_min
         served = psi.copy()
-        by_hand = np.flatnonzero(np.isin(regions, [*self.allowed, *self.overrides]))
+        by_hand = np.flatnonzero(np.isin(regions, [*allowed, *overrides]))
         for i, region in zip(by_hand.tolist(), regions[by_hand].tolist(), strict=True):
-            if region in self.allowed:
+            if region in allowed:
                 served[i] = 1.0
-            override = self.overrides.get(region)
+            override = overrides.get(region)
             if override is not None and not self.expired(override):
                 served[i] = max(override["psi"], least)
         return served
