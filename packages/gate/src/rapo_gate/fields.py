@@ -111,6 +111,14 @@ class ActionField:
     """`region`, `reports` or `source`, if the field makes the action be about one: the page of
     that subject has the action's form, without this field."""
 
+    body_type: ClassVar[Any] = None
+    """The field's type in a request body, as pydantic understands it."""
+    option_type: ClassVar[Any] = str | None
+    """The field's type on the command line."""
+    option_default: ClassVar[Any] = None
+    metavar: ClassVar[str] = ""
+    """How help shows the field, if it is an argument and not an option."""
+
     @property
     def flag(self) -> str:
         """The field's option on the command line."""
@@ -122,12 +130,15 @@ class ActionField:
         return self.name.replace("_", " ").capitalize().replace("Psi", "ψ")
 
     def body(self) -> Any:
-        """The field's type in a request body, as pydantic understands it."""
-        raise NotImplementedError
+        """The field's type in a request body; it may depend on the field's bounds."""
+        return self.body_type
 
     def options(self) -> list[Option]:
         """The words on the command line that the field is made of."""
-        return [Option(self.name, str | None, self.about, self.flag, default=None)]
+        if self.metavar:
+            return [Option(self.name, self.option_type, self.about, metavar=self.metavar)]
+        default = self.option_default
+        return [Option(self.name, self.option_type, self.about, self.flag, default=default)]
 
     def from_options(self, values: Mapping[str, Any]) -> Any:
         """The field's value from the values of its options, and of `text_ids`."""
@@ -154,15 +165,9 @@ class RegionField(ActionField):
     """One region."""
 
     subject = "region"
-
-    def body(self) -> Any:
-        """A string or an integer."""
-        return RegionName
-
-    def options(self) -> list[Option]:
-        """An argument."""
-        about = "A region; 12 is an integer."
-        return [Option(self.name, str, about, metavar="REGION")]
+    body_type = RegionName
+    option_type: ClassVar[Any] = str
+    metavar = "REGION"
 
     def from_options(self, values: Mapping[str, Any]) -> Region:
         """An integer if the word is written as one, unless `text_ids`."""
@@ -181,13 +186,8 @@ class RegionField(ActionField):
 class RegionsField(RegionField):
     """Any number of regions; a form can name one."""
 
-    def body(self) -> Any:
-        """A list of strings and integers."""
-        return list[RegionName]
-
-    def options(self) -> list[Option]:
-        """An option that may be repeated."""
-        return [Option(self.name, list[str] | None, self.about, self.flag, default=None)]
+    body_type = list[RegionName]
+    option_type, metavar = list[str] | None, ""
 
     def from_options(self, values: Mapping[str, Any]) -> Any:
         """Integers where words are written as such, unless `text_ids`."""
@@ -203,14 +203,8 @@ class ReportsField(ActionField):
     """Ids of reports."""
 
     subject = "reports"
-
-    def body(self) -> Any:
-        """A list of whole numbers."""
-        return Annotated[list[ReportId], Bounded(min_length=1)]
-
-    def options(self) -> list[Option]:
-        """An option that may be repeated."""
-        return [Option(self.name, list[int] | None, self.about, self.flag, default=None)]
+    body_type = Annotated[list[ReportId], Bounded(min_length=1)]
+    option_type = list[int] | None
 
     def from_options(self, values: Mapping[str, Any]) -> Any:
         """The ids; None if there are none."""
@@ -233,10 +227,7 @@ class SourceField(ActionField):
     """Who reported."""
 
     subject = "source"
-
-    def body(self) -> Any:
-        """A string."""
-        return Text
+    body_type = Text
 
 
 @dataclass(frozen=True)
@@ -286,9 +277,7 @@ class NumberField(ActionField):
 class SinceField(ActionField):
     """A moment, usually in the past."""
 
-    def body(self) -> Any:
-        """Unix seconds."""
-        return Number
+    body_type = Number
 
     def from_options(self, values: Mapping[str, Any]) -> float | None:
         """Unix seconds, an ISO 8601 time, or a span that counts back from now."""
@@ -307,9 +296,7 @@ class SinceField(ActionField):
 class EndField(ActionField):
     """A moment to come at which something ends; None is never."""
 
-    def body(self) -> Any:
-        """Unix seconds."""
-        return Number
+    body_type = Number
 
     def from_options(self, values: Mapping[str, Any]) -> float | None:
         """Unix seconds, an ISO 8601 time, or a span that counts from now."""
@@ -332,13 +319,8 @@ class EndField(ActionField):
 class FlagField(ActionField):
     """True or false."""
 
-    def body(self) -> Any:
-        """A boolean."""
-        return StrictBool
-
-    def options(self) -> list[Option]:
-        """A flag."""
-        return [Option(self.name, bool, self.about, self.flag, default=False)]
+    body_type = StrictBool
+    option_type, option_default = bool, False
 
     def inputs(self) -> list[Input]:
         """A box to tick."""
@@ -377,13 +359,8 @@ class ChoiceField(ActionField):
 class SettingsField(ActionField):
     """Settings and their new values."""
 
-    def body(self) -> Any:
-        """An object with at least one name."""
-        return Annotated[dict[str, Any], Bounded(min_length=1)]
-
-    def options(self) -> list[Option]:
-        """Arguments."""
-        return [Option(self.name, list[str], self.about, metavar="NAME=VALUE...")]
+    body_type = Annotated[dict[str, Any], Bounded(min_length=1)]
+    option_type, metavar = list[str], "NAME=VALUE..."
 
     def from_options(self, values: Mapping[str, Any]) -> dict[str, Any]:
         """Values as in a settings file."""
@@ -435,16 +412,12 @@ class LabelsField(ActionField):
     """Regions and their labels; a form and a command label one region."""
 
     subject = "region"
-
-    def body(self) -> Any:
-        """A list of items, each with a region and its label."""
-        items = Annotated[list[LabelItem], Bounded(min_length=1)]
-        return Annotated[items, AfterValidator(_by_region)]
+    body_type = Annotated[list[LabelItem], Bounded(min_length=1), AfterValidator(_by_region)]
 
     def options(self) -> list[Option]:
         """The region, and an option for each part of a label."""
         parts = [Option(p, str | None, about, f"--{p}", "", None) for p, about in LABELS.items()]
-        return [*RegionField("", name="region").options(), *parts]
+        return [Option("region", str, "A region.", metavar="REGION"), *parts]
 
     def from_options(self, values: Mapping[str, Any]) -> dict[Region, dict[str, str]]:
         """The label of the region."""
