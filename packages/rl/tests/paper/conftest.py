@@ -2,9 +2,12 @@
 
 import pandas as pd
 import pytest
+from sweeps import write
 
 from rapo.jobs.tables import write_table
 from rapo.paper.jobs import append
+from rapo.paper.reproduce import study
+from rapo.paper.results import Results
 
 
 @pytest.fixture(scope="session")
@@ -26,3 +29,16 @@ def write_result():
             write_table(folder / "tuning.parquet", pd.DataFrame(tuning))
 
     return write
+
+
+@pytest.fixture
+def section(write_result):
+    """Makes a study of results by hand."""
+
+    def made(name, preset, root, **options):
+        plan, analyse = study(name)
+        for task in plan(preset):
+            write(write_result, task, root, **options)
+        return analyse(Results(root, preset))
+
+    return made
