@@ -44,7 +44,7 @@ def injection_rates(graph: Graph, setting: Setting) -> npt.NDArray[np.float32]:
 def exposure_scores(
     adjacency: sparse.csr_array, sensitive: npt.NDArray[np.bool_]
 ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
-    """How far a node's activation carries, and how much of that falls into V_sens.
+    """How many activations a node causes within three steps, and how many of them in V_sens.
 
     In linear response, P being the matrix of p_uv: influence is sum_{k=1..3} P^k 1 and risk is
     1_sens + sum_{k=1..3} P^k 1_sens, each divided by its maximum.

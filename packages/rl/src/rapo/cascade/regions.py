@@ -176,7 +176,10 @@ def _communities(near: sparse.csr_array, mean_size: float, seed: int) -> npt.NDA
 
 
 def _apportion(sizes: list[int], mean_size: float) -> list[int]:
-    """Pieces per block: `LOOSEST` as a floor, each further one to the block of the largest mean."""
+    """Number of pieces of each block; no mean size is above `LOOSEST` times the asked one.
+
+    Further pieces go one by one to the block with the largest mean size.
+    """
     counts = [math.ceil(size / (LOOSEST * mean_size)) for size in sizes]
     wanted = math.floor(sum(sizes) / mean_size + 0.5)
     heap = [(-size / count, i) for i, (size, count) in enumerate(zip(sizes, counts, strict=True))]

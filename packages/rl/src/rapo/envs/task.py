@@ -1,4 +1,4 @@
-"""The platform's task: what is observed, what is rewarded, what is reported. Pure functions."""
+"""The task of a graph: its frozen description, and what is observed, rewarded and reported."""
 
 from __future__ import annotations
 

@@ -46,13 +46,13 @@ def evaluate(
 
     Args:
         env: `rapo/GraphDiffusion-v0` or a platform (single or vector: all episodes run at once),
-            any environment that chooses its stage (`Staged`), or one that offers `ReplayEnv`.
-            Subclasses of ours are run as they are: of a vector environment through `like`, of a
-            single one that overrides a method an episode at a time.
+            any environment that makes its own stage (`Staged`), or one that offers `ReplayEnv`. Our
+            environments run on copies. A subclass of a single environment that overrides a method
+            which RSD calls runs one episode at a time, through the protocol.
         policy: a callable on observations, a torch module, a Stable-Baselines3 model or an agent,
-            see `as_actor`. Its memory is reset when Exposure and Replay begin. One that watches our
-            environment (a `Watcher`, such as `Shield`) runs on that alone, and has no ASD when it
-            is shown the fields.
+            see `as_actor`. Its memory is reset when Exposure and Replay begin. A `Watcher`, such as
+            `Shield`, needs one of our environments on a graph, and has no ASD if it sees the
+            fields. A policy with a `constant_action` is not asked at every step.
         episodes: RSD episodes, >= 1; episode i has seed `seed + i`.
         seed: >= 0.
         coupled: whether Replay reuses Exposure's draws, of the environment and of the actions.
@@ -68,8 +68,8 @@ def evaluate(
         deterministic: take the most probable actions.
         batched: whether a callable takes all observations at once; default what it declares.
         gamma: discount of the returns, in (0, 1].
-        progress: show a progress bar; or a function that is told after every step how many are
-            done, and of how many at most. It may raise, which ends the run.
+        progress: True shows a progress bar. A function is called after every step with the number
+            of steps done and the largest number there can be; an exception in it ends the run.
     """
     episodes, seed = whole_number("episodes", episodes, 1), whole_number("seed", seed, 0)
     asked = {
@@ -108,7 +108,7 @@ def evaluate(
 
 
 def _made_of(adapter: EnvAdapter, policy: Any, graph: Any) -> dict[str, Any]:
-    """What was run, for the manifest: environment, policy, graph and versions."""
+    """Environment, policy, graph and versions, for the manifest."""
     packages = {name: version(name) for name in ("numpy", "numba", "gymnasium", "pandas")}
     return {
         "environment": type(adapter.base).__name__,
@@ -137,7 +137,7 @@ def _under_others(
 
 
 def let_watch(actor: Any, stages: Sequence[Stage], adapter: EnvAdapter, policy: Any) -> None:
-    """Show an actor that watches the environment the one it acts in."""
+    """Show a `Watcher` the environment whose episodes it acts in."""
     if not isinstance(actor, Watcher):
         return
     if len(stages) != 1 or stages[0].watched is None:
