@@ -40,6 +40,8 @@ def repeated(config, tmp_path):
 def test_a_run_on_a_generated_graph_is_repeated_to_the_bit(method, tmp_path, config):
     made = config(method, 2, seed=5, graph_seed=1, params=FieldParams(w_H=4.0, tau=1 / 3))
     assert repeated(made, tmp_path).params.tau == 1 / 3
+    values = tomllib.loads((tmp_path / "first" / "run.toml").read_text())
+    assert values["env_kwargs"]["setting"]["delay"] == made.setting.delay
 
 
 def test_a_shield_is_repeated_with_its_threshold(tmp_path, config):

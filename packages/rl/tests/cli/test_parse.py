@@ -192,7 +192,7 @@ def test_a_reading_is_what_is_reproduced(tmp_path, monkeypatch):
         asked.append(preset)
         raise StopIteration
 
-    monkeypatch.setattr(reproduce, "claim_folder", claimed)
+    monkeypatch.setattr(reproduce, "claim", claimed)
     for reading in (None, "compact"):
         with pytest.raises(StopIteration):
             reproduce.run_studies("table1", "smoke", tmp_path / "out", reading=reading)

@@ -11,6 +11,7 @@ from typing import Any
 import tomli_w
 
 from rapo.agents.run_config import RunConfig
+from rapo.cascade.setting import Setting
 from rapo_core.checks import UserError
 from rapo_core.files import written_whole
 from rapo_core.version import VERSION
@@ -32,12 +33,7 @@ _KINDS: dict[str, tuple[str, tuple[type, ...]]] = {
 def write_run(path: Path, config: RunConfig) -> None:
     """Write a file of which `read_run` makes the same config, to the bit."""
     values = config.to_dict()
-    kwargs = values["env_kwargs"]
-    if isinstance(fit := kwargs.get("fit"), dict):  # what was not measured; TOML has no null
-        unmeasured = {k: float("nan") for k, v in fit.items() if v is None and k != "spec"}
-        kwargs = values["env_kwargs"] = {**kwargs, "fit": _without_none({**fit, **unmeasured})}
-    if _has_none(kwargs):
-        values["env_kwargs"] = json.dumps(kwargs)
+    values["env_kwargs"] = _without_null(values["env_kwargs"])
     head = f"# rapo {VERSION}; rapo train --config {NAME} --out FOLDER repeats this run.\n"
     with written_whole(path) as part:
         part.write_text(head + tomli_w.dumps(values), encoding="utf-8")
@@ -91,13 +87,23 @@ def parse_env_kwargs(name: str, text: str) -> dict[str, Any]:
     return kwargs
 
 
+def _without_null(kwargs: Mapping[str, Any]) -> dict[str, Any] | str:
+    """Keyword arguments for TOML, which has no null; as JSON where a null cannot be left out."""
+    values = dict(kwargs)
+    if isinstance(setting := values.get("setting"), dict):  # what is missing is as by default
+        usual = Setting.default().to_dict()
+        values["setting"] = {
+            k: v for k, v in setting.items() if v is not None or usual[k] is not None
+        }
+    if isinstance(fit := values.get("fit"), dict):  # a number that was not measured is NaN
+        unmeasured = {k: float("nan") for k, v in fit.items() if v is None and k != "spec"}
+        values["fit"] = {k: v for k, v in {**fit, **unmeasured}.items() if v is not None}
+    return json.dumps(kwargs) if _has_none(values) else values
+
+
 def _has_none(value: Any) -> bool:
     """Whether a plain value is None, or holds one somewhere."""
     inner = value.values() if isinstance(value, Mapping) else value
     return value is None or (
         isinstance(value, Mapping | list | tuple) and any(map(_has_none, inner))
     )
-
-
-def _without_none(values: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in values.items() if value is not None}
