@@ -16,7 +16,7 @@ from rapo_gate.actions import Allow, Rollback
 from rapo_gate.service.app import make_app
 from rapo_gate.service.audits import AuditProcess, Audits, of_state, region_at, top_regions
 from rapo_gate.service.auth import Keys
-from rapo_gate.service.lists import Wanted, action_log, regions
+from rapo_gate.service.lists import ListRequest, action_log, regions
 
 
 @pytest.fixture
@@ -33,7 +33,7 @@ def test_it_answers_as_the_gate_itself_would(service: Any, beside: AuditProcess)
     for question, args in (
         (Gate.chain, ("diets",)), (of_state, (top_regions, 10)), (Gate.bias, ()),
         (Gate.queue, ()), (Gate.reporters, ()), (of_state, (audit.overview,)),
-        (regions, (Wanted(sort="H"),)), (action_log, ()),
+        (regions, (ListRequest(sort="H"),)), (action_log, ()),
         (Gate.act, (Rollback(source="s0", dry_run=True),)),
     ):  # fmt: skip
         assert beside.ask_waiting(question, *args) == here.ask_waiting(question, *args), question
