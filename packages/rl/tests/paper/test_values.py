@@ -8,13 +8,8 @@ from rapo.agents.config import PPOConfig
 from rapo.agents.resolve import resolve
 from rapo.agents.run_config import graph_run
 from rapo.cascade.draws import derive
-from rapo.cascade.engine import Cascade
-from rapo.cascade.setting import DECAY, EXPOSURE, REPLAY
-from rapo.graphs.generate import generate
-from rapo.paper import screening, shields
-from rapo.paper.presets import PAPER
+from rapo.paper import shields
 from rapo.paper.studies.table1.analysis import against_twin
-from rapo.rsd.frame import hops_from_seeds
 
 
 def test_off_at_replay_is_divided_by_the_exposure_of_its_p0_twin():
@@ -42,15 +37,3 @@ def test_training_meets_no_episode_of_an_evaluation(monkeypatch):
     assert not trained & evaluated
     keys = derive(derive(np.array(sorted(trained)), 0), 0)
     assert not set(keys.tolist()) & set(derive(derive(np.arange(100_000), 0), 0).tolist())
-
-
-def test_screened_containment_is_that_of_replay_alone():
-    engine = Cascade(generate(60, 1), 4, setting=PAPER.setting.replace(horizons=(150, 40, 60)))
-    engine.start(derive(derive(np.arange(4), 0), 0), 1 + np.arange(4))
-    hops = np.stack([hops_from_seeds(engine.graph, z) for z in range(1, 5)])
-    exposure, _ = screening._phase(engine, lambda engine: 0, EXPOSURE)
-    screening._phase(engine, lambda engine: 0, DECAY)
-    replay, _ = screening._phase(engine, lambda engine: 0, REPLAY)
-    everywhere, near = np.ones_like(hops, np.bool_), hops <= 1
-    found = screening._judged(engine, (exposure, everywhere), (replay, near), hops)
-    assert found["R_c"] == 1 and hops[np.isfinite(hops)].max() > 2

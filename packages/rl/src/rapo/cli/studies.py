@@ -2,37 +2,45 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated
 
 import typer
+from rich.console import Console
 
 from rapo.cli.options import Reading, Tasks, stoppable
 from rapo.cli.parse import parse_count
+from rapo_core.checks import UserError
 
 
 def calibrate(
     out: Annotated[Path, typer.Option(help="Folder of the search log; a cut search goes on.")] = (
         Path("results/calibration")
     ),
-    points: Annotated[int, typer.Option(help="Sobol points, a power of 2.")] = 8,
-    rounds: Annotated[int, typer.Option(help="Generations of children of the best.")] = 5,
-    around: Annotated[int, typer.Option(help="Children of each.")] = 36,
-    finalists: Annotated[int, typer.Option(help="Settings tried with trained policies.")] = 2,
-    steps: Annotated[str, typer.Option(help="Training steps of each.")] = "8e5",
+    settings: Annotated[int, typer.Option(help="Settings of the first stage.")] = 20_000,
+    finalists: Annotated[int, typer.Option(help="Settings tried with a trained policy.")] = 10,
+    steps: Annotated[str, typer.Option(help="Training steps of each.")] = "2e6",
     jobs: Annotated[int | None, typer.Option(help="Processes; default all cores.")] = None,
     write: Annotated[
         bool, typer.Option("--write", help="Write the choice into the package's setting.toml.")
     ] = False,
 ) -> None:
     """Choose what the paper leaves open, on calibration graphs only."""
-    from rapo.paper.calibration.command import calibrate_from_words
+    need_optuna()
+    from rapo.paper.calibration.command import calibrate as run
 
     with stoppable(f"the same command goes on with what is in {out}"):
-        calibrate_from_words(
-            out, points=points, rounds=rounds, around=around, finalists=finalists,
-            steps=parse_count("--steps", steps), jobs=jobs, write=write,
+        run(
+            out, settings=settings, finalists=finalists, steps=parse_count("--steps", steps),
+            jobs=jobs, write=write, console=Console(),
         )  # fmt: skip
+
+
+def need_optuna() -> None:
+    """Say which installation has the search, where it is missing."""
+    if find_spec("optuna") is None or find_spec("cmaes") is None:
+        raise UserError("rapo calibrate needs Optuna and cmaes: pip install 'rapo-rl[paper]'")
 
 
 def reproduce(

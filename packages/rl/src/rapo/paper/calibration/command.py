@@ -1,88 +1,117 @@
-"""`rapo calibrate`: screen, look again, train, choose; every result is a line of a log."""
+"""`rapo calibrate`: search, train the best, choose, and write the choice into the package."""
 
 from __future__ import annotations
 
-import json
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
+from optuna.trial import FrozenTrial
 from rich import box
 from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
 from rapo.cascade.setting import Setting
-from rapo.paper.calibration.log import Log
-from rapo.paper.calibration.search import Report, distinct, screening, second_look
-from rapo.paper.calibration.space import SETTING_FILE, setting_text
-from rapo.paper.calibration.trained import training
-from rapo.paper.paper import METRICS, TABLE1
+from rapo.jobs.lock import locked
+from rapo.jobs.run import OnProgress, checked_slots
+from rapo.paper.calibration.search import LOG, STAGES, Stage, log_frame, search
+from rapo.paper.calibration.space import SETTING_FILE, setting_of, setting_text
+from rapo.paper.calibration.targets import TARGETS, held, unmet
+from rapo.paper.calibration.trained import LEARNT, learnt_share, train_best
 from rapo_core.checks import UserError, whole_number
+from rapo_core.files import written_whole
+
+FINALISTS = 10
+"""Settings that are tried with a trained policy."""
+STEPS = 2_000_000
+"""Training steps of each."""
 
 
 def calibrate(
-    out: Path | str,
+    out: Path,
     *,
-    points: int = 8,
-    rounds: int = 5,
-    around: int = 36,
-    finalists: int = 2,
-    steps: int = 800_000,
+    settings: int = STAGES[0].settings,
+    finalists: int = FINALISTS,
+    steps: int = STEPS,
     jobs: int | None = None,
-    report: Report = lambda line: None,
-) -> dict[str, Any]:
-    """Search; return the setting of the choice with its score and measured values.
+    write: bool = False,
+    console: Console,
+) -> Setting:
+    """Search the open choices of the platform on calibration graphs, and choose.
+
+    The choice is the best-scored finalist under which a plain PPO learns enough; if it does under
+    none, the best-scored one, and the console says so.
 
     Args:
-        out: folder of the logs `screening.jsonl`, `second_look.jsonl` and `training.jsonl`; a
-            search that was cut goes on.
-        points: Sobol points, a power of 2.
-        rounds: generations of children of the best.
-        around: children of each.
-        finalists: settings that are tried with trained policies.
+        out: folder of the trials; a search that was cut goes on there.
+        settings: how many settings the first stage measures; later stages take as many in
+            proportion.
+        finalists: settings that are tried with a trained policy.
         steps: training steps of each.
         jobs: processes, default one per core.
-        report: called with a line of progress.
+        write: whether to write the choice into the package's `setting.toml`.
+        console: for progress and the table of the finalists.
     """
-    out = Path(out)
-    out.mkdir(parents=True, exist_ok=True)
-    tried = screening(Log(out / "screening.jsonl"), points, rounds, around, jobs, report)
-    looked = second_look(Log(out / "second_look.jsonl"), tried, jobs, report)
-    best = [Setting.from_dict(entry["setting"]) for entry in distinct(looked, finalists)]
-    judged = training(Log(out / "training.jsonl"), best, steps, jobs, report)
-    winner = min(judged, key=lambda entry: float(entry["score"]))
-    report(f"chosen: score {winner['score']:.2f}")
-    (out / "chosen.json").write_text(json.dumps(winner, indent=2) + "\n", encoding="utf-8")
-    return winner
-
-
-def calibrate_from_words(out: Path, *, steps: int, write: bool, **numbers: Any) -> None:
-    """`rapo calibrate`: see its help for the arguments."""
-    for name in ("points", "rounds", "around", "finalists"):
-        whole_number(f"--{name}", numbers[name], 1)
-    if numbers["points"] & (numbers["points"] - 1):
-        raise UserError(f"--points must be a power of 2, got {numbers['points']}")
-    if numbers["jobs"] is not None:
-        whole_number("--jobs", numbers["jobs"], 1)
+    slots = checked_slots("local", jobs)
+    whole_number("--settings", settings, 1)
+    whole_number("--finalists", finalists, 1)
     if out.exists() and not out.is_dir():
         raise UserError(f"{out} is a file; choose another --out")
-    console = Console()
-    with console.status("screening") as status:
+    stages = in_proportion(settings)
+    with locked(out, "rapo calibrate"), _bars(console) as progress:
 
-        def report(line: str) -> None:
-            status.update(line)
-            console.print(line, highlight=False)
+        def on_stage(name: str) -> OnProgress:
+            bar = progress.add_task(name)
+            return lambda done, total: progress.update(bar, completed=done, total=total)
 
-        winner = calibrate(out, steps=steps, report=report, **numbers)
-    setting = Setting.from_dict(winner["setting"])
-    table = Table("method", *METRICS, "OddsRatio", "R_c", box=box.SIMPLE_HEAD)
-    for method, row in winner["found"].items():
-        paper = TABLE1.get(method)
-        cells = [f"{row[m]:.2f}" + (f" ({paper[m][0]:.2f})" if paper else "") for m in METRICS]
-        table.add_row(method, *cells, f"{row['OddsRatio']:.2f}", f"{row['R_c']:.1f}")
-    console.print("trained on calibration graphs, the paper's numbers in brackets")
-    console.print(table)
-    console.print(setting_text(setting), highlight=False)
+        by_law = search(out, stages, slots=slots, on_stage=on_stage)
+        with written_whole(out / LOG) as part:
+            log_frame(out, stages).to_parquet(part, index=False)
+        best = best_of_all(by_law, finalists)
+        named = {name: setting_of(law, trial.params) for name, (law, trial) in best.items()}
+        rows = train_best(out, named, steps, slots=slots, on_progress=on_stage("trained policies"))
+    share = learnt_share(rows)
+    enough = [name for name in best if share[name] >= LEARNT]
+    choice = (enough or list(best))[0]
+    console.print(finalist_table(best, {str(k): float(v) for k, v in share.items()}))
+    if not enough:
+        console.print(f"PPO learns less than {LEARNT:.0%} of the greedy gain under every finalist")
+    console.print(f"chosen: {choice}\n{setting_text(named[choice])}", highlight=False)
     if write:
         path = Path(str(SETTING_FILE))
-        path.write_text(setting_text(setting), encoding="utf-8")
+        path.write_text(setting_text(named[choice]), encoding="utf-8")
         console.print(f"wrote {path}", highlight=False)
+    return named[choice]
+
+
+def in_proportion(settings: int) -> list[Stage]:
+    """The stages with `settings` in the first one and as many in proportion in the others."""
+    share = settings / STAGES[0].settings
+    return [replace(stage, settings=max(1, round(share * stage.settings))) for stage in STAGES]
+
+
+def best_of_all(
+    by_law: dict[str, list[FrozenTrial]], count: int
+) -> dict[str, tuple[str, FrozenTrial]]:
+    """The best trials over all laws, by name, best first."""
+    every = [(law, trial) for law, trials in by_law.items() for trial in trials]
+    every.sort(key=lambda entry: (entry[1].value, entry[0], entry[1].number))
+    return {f"{law}-{trial.number}": (law, trial) for law, trial in every[:count]}
+
+
+def finalist_table(best: dict[str, tuple[str, FrozenTrial]], share: dict[str, float]) -> Table:
+    """A row for each finalist: score, targets held, and what it misses."""
+    table = Table("setting", "score", "held", "learnt", "RAG", "AUC_R", "SM_R", "return", "misses",
+                  box=box.SIMPLE_HEAD)  # fmt: skip
+    for name, (_, trial) in best.items():
+        numbers = trial.user_attrs["numbers"]
+        ratios = [f"{numbers[key]:.2f}" for key in ("RAG", "AUC_R", "SM_R", "ReplayRet")]
+        within = f"{held(numbers)} of {len(TARGETS)}"
+        misses = "; ".join(unmet(numbers)) or "nothing"
+        table.add_row(name, f"{trial.value:.2f}", within, f"{share[name]:.0%}", *ratios, misses)
+    return table
+
+
+def _bars(console: Console) -> Progress:
+    columns = (TextColumn("{task.description}"), BarColumn(bar_width=30), MofNCompleteColumn())
+    return Progress(*columns, TimeElapsedColumn(), console=console)

@@ -1,10 +1,13 @@
-"""Score the best settings with trained policies of the methods that the targets name."""
+"""How much of the greedy policy's gain a plain PPO learns under the best settings.
+
+The policy sees x alone and pays no costs, under the deformed kernel. Where it earns no more than a
+constant action, no method can learn anything from x.
+"""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Sequence
-from dataclasses import asdict
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -13,139 +16,99 @@ from typing import Any
 import pandas as pd
 
 from rapo.agents.config import PPOConfig
-from rapo.agents.methods import METHODS
 from rapo.agents.resolve import open_episodes
 from rapo.agents.run_config import graph_run
+from rapo.agents.saved_run import load_agent
 from rapo.agents.train import train
-from rapo.cascade.setting import ACTIONS, EXPOSURE, REPLAY, Setting
-from rapo.jobs.run import as_they_end
-from rapo.paper.calibration.log import Log
-from rapo.paper.calibration.search import Report
-from rapo.paper.calibration.targets import REQUIREMENTS, TARGETS, Target
-from rapo.paper.evaluation import evaluate_run
-from rapo.paper.paper import TABLE1
+from rapo.cascade.greedy_policy import GreedyPolicy
+from rapo.cascade.setting import ACTIONS, Setting
+from rapo.jobs.run import OnProgress, as_they_end
 from rapo.policies import ConstantPolicy
 from rapo.rsd.runner import evaluate
+from rapo_core.files import written_whole
 
-TRAIN_GRAPHS = (1024, 1025, 1026, 1027)
-"""Other graphs than the screening's, so that the trained round does not repeat its luck."""
+GRAPHS = (2000, 2001, 2002, 2003)
+"""Seeds of graphs on which nothing else was looked at."""
 SEEDS = (0, 1)
 """Seeds of the optimiser, on every graph."""
-TRAINED = ("GE", "DR", "PM-ST", "RAPO")
 EPISODES = 40
-_NUMBERS = ("RAG", "AUC_R", "SM_R", "ReplayReturn", "OddsRatio", "ASD", "R_c")
-
-RETURNS = tuple(
-    Target(f"{method}_ReplayRet", *(2 * (TABLE1[method]["ReplayRet"][0],)), 0.04)
-    for method in ("DR", "PM-ST")
-)
-"""Targets that only trained policies can meet or miss."""
+LEARNT = 0.25
+"""Least share of the greedy policy's gain that a setting must let PPO learn."""
+TABLE = "trained.csv"
 
 
-def training(
-    log: Log,
-    settings: Sequence[Setting],
+def train_best(
+    folder: Path,
+    settings: Mapping[str, Setting],
     steps: int,
-    jobs: int | None,
-    report: Report,
-) -> list[dict[str, Any]]:
-    """Train and evaluate every method under every setting; return means and score of each."""
-    runs = product(settings, TRAIN_GRAPHS, SEEDS, TRAINED)
-    calls = {
-        _key(setting, method, graph, seed, steps): (_trained, setting, method, graph, seed, steps)
-        for setting, graph, seed, method in runs
-    }
-    waiting = {key: call for key, call in calls.items() if key not in log.entries}
-    for key, result in as_they_end(waiting, jobs):
-        log.add(key, **result)
-        report(f"trained {len(log.entries)} runs")
-    return [judged(log, setting, steps) for setting in settings]
+    *,
+    slots: int | None,
+    on_progress: OnProgress,
+    graphs: Sequence[int] = GRAPHS,
+    ppo: PPOConfig | None = None,
+) -> pd.DataFrame:
+    """Train PPO under every setting; a row for each setting, graph and seed.
 
+    Rows are added to `trained.csv` as runs end, and runs whose rows are there are not repeated.
 
-def _key(setting: Setting, method: str, graph_seed: int, seed: int, steps: int) -> str:
-    """Name a training run; a method that pays for no cost does not depend on the budget."""
-    # values that only loaded graphs use are no part of the search
-    values = {k: v for k, v in setting.to_dict().items() if not k.startswith("loaded_")}
-    if not METHODS[method].costs:
-        values["budget"] = None
-    parts = [values, method, graph_seed, seed, steps, asdict(PPOConfig())]
-    return json.dumps(parts, sort_keys=True)
+    Args:
+        folder: where the table is.
+        settings: by their names in the table.
+        steps: of every run.
+        slots: processes; None for one per core.
+        on_progress: called as runs end.
+        graphs: seeds of the graphs.
+        ppo: numbers of the optimiser; default `PPOConfig()`.
 
-
-def judged(log: Log, setting: Setting, steps: int) -> dict[str, Any]:
-    """Return means over graphs and optimiser seeds, and the score, of one setting."""
-    means: dict[str, dict[str, float]] = {}
-    for method in TRAINED:
-        keys = [_key(setting, method, g, s, steps) for g in TRAIN_GRAPHS for s in SEEDS]
-        rows = [log.entries[key]["found"] for key in keys]
-        for name in rows[0]:
-            frame = pd.DataFrame([row[name] for row in rows])
-            means[name] = {str(k): float(v) for k, v in frame.mean().items()}
-    base = means["GE"]
-    for row in means.values():
-        row["ReplayRet"] = row["ReplayReturn"] / base["ReplayReturn"]
-        row["served"] /= base["served"] if row is not base else 1
-        row["outside"] /= base["outside"] if row is not base else 1
-    return {"setting": setting.to_dict(), "found": means, "score": trained_score(means)}
-
-
-def trained_score(means: dict[str, dict[str, float]]) -> float:
-    """Compute the screening's score with trained policies in place of fixed ones."""
-    rapo, best = means["RAPO"], max(means[name]["ReplayRet"] for name in ACTIONS)
-    whole = {
-        **rapo,
-        "alive": rapo["late"] / means["GE"]["late"],
-        **{f"off_{m}": means["off@rep"][m] for m in ("RAG", "AUC_R", "SM_R")},
-        "slow_RAG": means["slow-decay"]["RAG"],
-        "R_c_P0": means["PM-ST"]["R_c"],
-        "R_c_kept": rapo["R_c"] / means["PM-ST"]["R_c"],
-        "gain": rapo["ReplayRet"] / best - 1,
-        **{f"{m}_ReplayRet": means[m]["ReplayRet"] for m in ("DR", "PM-ST")},
-    }
-    total = sum(target.loss(whole) for target in (*TARGETS, *RETURNS))
-    return float(total + sum(rule.distance(whole) for rule in REQUIREMENTS if rule.name == "gain"))
-
-
-def _trained(
-    setting: Setting, method: str, graph_seed: int, seed: int, steps: int
-) -> dict[str, Any]:
-    """Train one method on one graph and evaluate it, in a process of its own.
-
-    RAPO's policy is also evaluated as off@rep and with slowly decaying scars, and the constant
-    actions stand beside it under its kernel.
+    Returns:
+        Columns setting, graph, seed, steps, learnt (gain of the policy over the best constant) and
+        greedy (the greedy policy's gain).
     """
+    path, names = folder / TABLE, ["setting", "graph", "seed", "steps"]
+    rows = pd.read_csv(path) if path.exists() else pd.DataFrame(columns=[*names, "learnt"])
+    done = set(rows[names].itertuples(index=False, name=None))
+    wanted = [(name, g, s, steps) for name, g, s in product(settings, graphs, SEEDS)]
+    ppo = PPOConfig() if ppo is None else ppo
+    calls = {key: (gains, settings[key[0]], *key[1:], ppo) for key in wanted if key not in done}
+    ended = len(wanted) - len(calls)
+    for key, numbers in as_they_end(calls, slots):
+        row = dict(zip(names, key, strict=True)) | numbers
+        rows = pd.concat([rows, pd.DataFrame([row])], ignore_index=True)
+        with written_whole(path) as part:
+            rows.to_csv(part, index=False)
+        ended += 1
+        on_progress(ended, len(wanted))
+    return rows
+
+
+def gains(
+    setting: Setting, graph_seed: int, seed: int, steps: int, ppo: PPOConfig
+) -> dict[str, float]:
+    """Gains in Replay's return over the graph's best constant, under the deformed kernel."""
     config = graph_run(
-        method,
+        "RAPO",
         graph_seed=graph_seed,
         seed=seed,
         steps=steps,
         setting=setting,
-        ppo=PPOConfig(),
+        budget=1e6,  # no dual ever rises
+        ppo=ppo,
     )
-    values = {}
+    config = replace(config, env_kwargs={**config.env_kwargs, "observe": "x"})
+    run = open_episodes(config)
+
+    def replay_return(policy: Any) -> float:
+        result = evaluate(run.evaluation(), policy, episodes=EPISODES, seed=0)
+        return float(result.frame["ReplayReturn"].mean())
+
+    best = max(replay_return(ConstantPolicy(action)) for action in range(len(ACTIONS)))
     with TemporaryDirectory() as folder:
-        summary = train(config, Path(folder))
-        also = ("off@rep", "slow-decay") if method == "RAPO" else ()
-        for name in (method, *also):
-            result = evaluate_run(folder, episodes=EPISODES, seed=0, method=name)
-            values[name] = _numbers(result)
-    if method == "RAPO":
-        run = open_episodes(config)
-        for action, name in enumerate(ACTIONS):
-            env = run.evaluation()
-            values[name] = _numbers(
-                evaluate(env, ConstantPolicy(action), episodes=EPISODES, seed=0)
-            )
-    return {"method": method, "found": values, "budgets": summary["budgets"]}
+        train(config, Path(folder))
+        learnt = replay_return(load_agent(folder)[0])
+    return {"learnt": learnt / best - 1, "greedy": replay_return(GreedyPolicy()) / best - 1}
 
 
-def _numbers(result: Any) -> dict[str, float]:
-    frame = {name: float(result.frame[name].mean()) for name in _NUMBERS}
-    reach, inside = result.of_phase("reach", REPLAY), result.of_phase("sensitive_mass", REPLAY)
-    early = result.of_phase("reach", EXPOSURE)
-    return {
-        **frame,
-        "served": float(result.of_phase("served", REPLAY).mean()),
-        "outside": float((reach - inside).mean()),
-        "late": float(early[:, early.shape[1] // 2 :].mean()),
-    }
+def learnt_share(rows: pd.DataFrame) -> pd.Series:
+    """Share of the greedy gain that PPO learnt, by setting; means over graphs and seeds."""
+    means = rows.groupby("setting", sort=False)[["learnt", "greedy"]].mean()
+    return means["learnt"] / means["greedy"]
