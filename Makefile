@@ -43,6 +43,7 @@ lint: $(VENV)/.installed ## style, types and the direction of imports
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/python tests/fixtures/banned_names.py
 
 docs: $(VENV)/.installed ## the site, built strictly, its notebooks run; it reads without a network: site/index.html
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
