@@ -9,9 +9,10 @@ from rapo.agents.methods import METHODS
 from rapo.agents.resolve import EPISODES_PER_ACTION as EACH
 from rapo.agents.resolve import REFERENCE_SEED as SEED
 from rapo.agents.resolve import resolve
-from rapo.agents.run_config import is_platform
+from rapo.agents.run_config import graph_run, is_platform
 from rapo.agents.saved_run import load_state
 from rapo.agents.train import train
+from rapo.cascade.setting import Setting
 from rapo.envs.field_summary import SUMMARY, field_summary
 from rapo.envs.vector import GraphDiffusionVectorEnv
 from rapo.platforms import PlatformVectorEnv
@@ -113,6 +114,17 @@ def test_environments_show_the_summary_and_mask_it(make):
     assert np.array_equal(seen[:, :size], x)
     expected = field_summary(env.engine.G, env.engine.H, env.engine.params)
     assert np.array_equal(seen[:, size:], expected) and (expected[:, 0] > 0).any()
+
+
+@pytest.mark.parametrize("delay", [5, 60])
+def test_one_delay_is_carried_back_by_one_trace_in_every_environment(delay):
+    setting = Setting.default().replace(delay=delay, horizons=(90, 20, 90))
+    graph = graph_run("DR", nodes=40, setting=setting, ppo=SMALL)
+    other = RunConfig(
+        method="DR", env="CartPole-v1", cost="info:x", budget=1.0, delay=delay, ppo=SMALL
+    )
+    decays = {resolve(config).constraints()[0].decay for config in (graph, other)}
+    assert decays == {max(SMALL.cost_gamma * SMALL.gae_lambda, 1 - 1 / delay)}
 
 
 def test_ids_of_platforms_are_told_from_others():
