@@ -199,7 +199,7 @@ def _refold(effort: Effort) -> Row:
     best = np.inf
     for _ in range(max(2, effort.rounds // 3)):
         begun = time.thread_time()  # one thread and no disk: others' load does not matter
-        fold.again(fold.ledger.regions)
+        fold.refold(fold.ledger.regions)
         best = min(best, time.thread_time() - begun)
     return Row("refold of a ledger in memory", LEDGER / best, "events/s", at_least=1_000_000,
                note=f"{LEDGER:,} reports, {REGIONS:,} regions, 1,440 ticks; CPU time")  # fmt: skip

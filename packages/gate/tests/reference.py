@@ -14,7 +14,7 @@ import numpy as np
 from rapo_core.memory import HarmMemory
 from rapo_core.params import FieldParams
 from rapo_gate.config import GateConfig
-from rapo_gate.events import Draft, Event, decision_key, unpack_decision
+from rapo_gate.events import Event, NewEvent, decision_key, unpack_decision
 from rapo_gate.fold.fold import UNIT, Change, Confirmation, Rows
 
 Shown = dict[int, dict[int, int]]
@@ -219,7 +219,7 @@ class MemoryLog:
         """Events by unique key."""
         return {key: self._by_key[key] for key in keys if key in self._by_key}
 
-    def append(self, drafts: Sequence[Draft]) -> list[Event]:
+    def append(self, drafts: Sequence[NewEvent]) -> list[Event]:
         """Add events; a key that is taken is an error."""
         new = [Event(len(self.events) + 1 + i, *draft) for i, draft in enumerate(drafts)]
         for event in new:

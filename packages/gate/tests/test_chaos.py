@@ -10,7 +10,7 @@ from chaos.__main__ import parse
 from chaos.account import Account
 from repository import ROOT
 
-from rapo_gate.events import Draft, Event, packed
+from rapo_gate.events import Event, NewEvent, packed
 
 
 def chaos(*arguments: str) -> dict[str, str]:
@@ -42,16 +42,16 @@ def test_replicas_survive_every_fault() -> None:
 class Log:
     """Events to read, as a store gives them."""
 
-    def __init__(self, *drafts: Draft) -> None:
+    def __init__(self, *drafts: NewEvent) -> None:
         self.events = [Event(i + 1, *draft) for i, draft in enumerate(drafts)]
 
     def read(self, after: int, limit: int) -> list[Event]:
         return [e for e in self.events if e.position > after][:limit]
 
 
-def event(key: str, source: str = "s") -> Draft:
+def event(key: str, source: str = "s") -> NewEvent:
     body = packed({"source": source, "key": key})
-    return Draft("HarmReport", 0.0, f"r\x1f{source}\x1f{key}", b"", body)
+    return NewEvent("HarmReport", 0.0, f"r\x1f{source}\x1f{key}", b"", body)
 
 
 def test_the_account_notices_what_is_lost_and_what_is_doubled() -> None:

@@ -19,7 +19,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rapo_gate import Gate, GateConfig, HarmReport, StoreError, decide, engine, reports
-from rapo_gate.events import Draft, DroppedError, Event
+from rapo_gate.events import DroppedError, Event, NewEvent
 from rapo_gate.fold.state import State
 
 CONFIG = GateConfig(D=2, D_max=10**6, confirm_ticks=20)
@@ -221,7 +221,9 @@ def test_a_job_that_fails_after_it_appended_fails_alone(tmp_path: Path) -> None:
     before = gate.store.last()
 
     def appends_and_fails(state: State, log: Any) -> Any:
-        log.append([Draft("Escalation", rig.now, None, b"", b'{"band":"x","seen":"y","tick":0}')])
+        log.append(
+            [NewEvent("Escalation", rig.now, None, b"", b'{"band":"x","seen":"y","tick":0}')]
+        )
         raise DroppedError("a body")
 
     with gate.engine.lock:
@@ -247,7 +249,9 @@ def test_a_request_gets_the_logged_answer_after_a_failed_batch(
     gate, answers = rig.gate, []
 
     def appends_and_fails(state: State, log: Any) -> Any:
-        log.append([Draft("Escalation", rig.now, None, b"", b'{"band":"x","seen":"y","tick":0}')])
+        log.append(
+            [NewEvent("Escalation", rig.now, None, b"", b'{"band":"x","seen":"y","tick":0}')]
+        )
         raise OSError("no such device")
 
     def asked_again() -> None:

@@ -61,7 +61,7 @@ def test_kernels_are_the_reference(seed: int) -> None:
     play(fold, rows, shown, START + 70)
     same(fold, regions, shown)
     before = fold.G.copy(), fold.H.copy(), fold.psi.copy(), fold.f.cells.copy()
-    fold.again(fold.ledger.regions)
+    fold.refold(fold.ledger.regions)
     for old, new in zip(before, (fold.G, fold.H, fold.psi, fold.f.cells), strict=True):
         np.testing.assert_array_equal(old, new)
 
@@ -175,7 +175,7 @@ def test_a_shorter_agreement_holds_from_the_next_tick_on_however_it_is_folded() 
     fold.confirm([Confirmation(START + 5, 0, START + 6)])
     assert fold.f.cells["agreed_until"][:2].tolist() == [START + 5] * 2
     before = fold.f.cells.copy()
-    fold.again(fold.ledger.regions)
+    fold.refold(fold.ledger.regions)
     np.testing.assert_array_equal(fold.f.cells, before)
     fold.run(START + 6)
     assert fold.conductance()[1].tolist() == [True, False]

@@ -142,7 +142,7 @@ def test_a_topic_has_a_prior_of_its_own_also_backwards() -> None:
     topics = {0: "diets", 1: "chess"}
     would = fold.preview(Plan(np.arange(2), topics=topics))
     assert fold.label(topics).tolist() == [0]  # nothing is known of chess
-    fold.again(np.array([0]))
+    fold.refold(np.array([0]))
     np.testing.assert_array_equal(would.G, fold.G[:2])
     assert fold.G[0] > plain[0]
     assert fold.G[1] == plain[1]

@@ -23,8 +23,8 @@ from rapo_gate.decide import View
 from rapo_gate.events import (
     LOG_FORMAT,
     DecisionBody,
-    Draft,
     Event,
+    NewEvent,
     Region,
     checked_regions,
     decision_key,
@@ -86,7 +86,7 @@ class Player:
         self.course.update(self.state.field_hash().encode() + self.state.psi().tobytes())
 
     def _append(self, kind: str, tick: int, body: bytes, key: str | None = None) -> None:
-        draft = Draft(kind, SECONDS * tick, key, digest_of(body), body)
+        draft = NewEvent(kind, SECONDS * tick, key, digest_of(body), body)
         for event in self.log.append([draft]):
             irreversible = self.state.config.params.delta == 1 and not self.state.config.scar_ticks
             scars = self.state.fold.H.copy()
@@ -349,7 +349,7 @@ def same_replay(rng: np.random.Generator, player: Player) -> None:
         assert np.array_equal(*served), "the counts differ"
         assert _plain(state) == _plain(live), "the cells differ"
     before = live.field_hash(), _plain(live)
-    live.fold.again(live.fold.ledger.regions)
+    live.fold.refold(live.fold.ledger.regions)
     assert (live.field_hash(), _plain(live)) == before, "folding again differs"
     again = live.fold.preview(Plan(live.ledger.regions))
     for name, found in zip(("G", "H", "psi"), again[1:], strict=True):

@@ -14,7 +14,7 @@ import pytest
 from waiting import until
 
 from rapo_gate import GateConfig, HarmReport, StoreError
-from rapo_gate.events import Draft, digest_of
+from rapo_gate.events import NewEvent, digest_of
 from rapo_gate.fold.fold import ROW
 from rapo_gate.log.store import Store, open_store
 
@@ -56,8 +56,8 @@ def opened(address: str, **options: bool) -> Iterator[Store]:
         store.close()
 
 
-def draft(key: str | None, body: bytes = b"{}", kind: str = "HarmReport") -> Draft:
-    return Draft(kind, 12.25, key, digest_of(body), body)
+def draft(key: str | None, body: bytes = b"{}", kind: str = "HarmReport") -> NewEvent:
+    return NewEvent(kind, 12.25, key, digest_of(body), body)
 
 
 def report(key: str, at: float, region: int = 1, source: str = "s", harm: float = 1.0) -> Any:

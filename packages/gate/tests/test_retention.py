@@ -14,7 +14,7 @@ import pytest
 
 from rapo_core.params import FieldParams
 from rapo_gate import Gate, GateConfig, HarmReport, StoreError, retention
-from rapo_gate.events import Draft, DroppedError
+from rapo_gate.events import DroppedError, NewEvent
 from rapo_gate.fold.snapshot import beginning, dropped, folded
 from rapo_gate.fold.state import State
 from rapo_gate.log.store import READ_BYTES, events_of, open_store
@@ -384,7 +384,7 @@ def test_a_read_is_bounded_by_bytes(lived: Lived, monkeypatch: pytest.MonkeyPatc
     first = store.last()
     body = b"x" * (READ_BYTES // 3)
     with store.appending() as log:
-        log.append([Draft("Erasure", 0.0, None, b"", body)] * 8)
+        log.append([NewEvent("Erasure", 0.0, None, b"", body)] * 8)
         if lived.address.startswith("postgresql"):
             assert len(log.read(first, 100)) == 4
     assert [e.position - first for e in store.read(first, 100)] == [1, 2, 3, 4]

@@ -335,7 +335,7 @@ def test_a_retry_that_meets_another_retry_gets_the_first_answer(make: Make) -> N
     gate.flush()
     gate.override("bad", 0.5, reason="a test")
     _, again = gate.decider.make(["bad", "good"], [0.5, 0.5], "r", None)
-    gate.engine.asked[str(again.key)] = again  # a retry that has not looked into the log yet
+    gate.engine.queued[str(again.key)] = again  # a retry that has not looked into the log yet
     answer = gate.decide(["bad", "good"], [0.5, 0.5], request_id="r")
     assert answer.revision == first.revision and answer.psi.tolist() == [1.0, 1.0]
     with pytest.raises(ValueError, match="request_id 'r' has another body"):

@@ -23,7 +23,7 @@ from rapo_gate.chains import (
     traces_by_source,
     waiting_report,
 )
-from rapo_gate.events import Draft, Region
+from rapo_gate.events import NewEvent, Region
 from rapo_gate.fold.attribution import Lookup, Report
 from rapo_gate.fold.fold import Fields
 from rapo_gate.fold.formula import can_act, net_rate, params_of, rates_of
@@ -285,7 +285,7 @@ def _some(fields: Fields, which: npt.NDArray[np.bool_]) -> Fields:
     return Fields(*(column[which] for column in fields))  # type: ignore[arg-type]
 
 
-def preview(state: State, draft: Draft, log: Lookup) -> Effect:
+def preview(state: State, draft: NewEvent, log: Lookup) -> Effect:
     """What an action's event would do; the state stays as it is."""
     before, after, reports = foresee(state, draft.kind, json.loads(draft.body), log)
     pairs = [

@@ -145,15 +145,15 @@ class GateConfig:
             raise UserError(f"D_max must be >= D = {self.D}, got {self.D_max}")
 
     def _check_rates(self) -> None:
-        given = {"z": self.z, "base_rate": self.base_rate}
+        settings = {"z": self.z, "base_rate": self.base_rate}
         if not isinstance(self.base_rates, Mapping) or len(self.base_rates) > MOST_TOPICS:
             raise UserError(
                 f"base_rates must be up to {MOST_TOPICS} topics and their rates, "
                 f"got {self.base_rates!r:.80}"
             )
         for topic, rate in self.base_rates.items():
-            given[f"base_rates of {checked_word('a topic of base_rates', topic)!r}"] = rate
-        for name, value in given.items():
+            settings[f"base_rates of {checked_word('a topic of base_rates', topic)!r}"] = rate
+        for name, value in settings.items():
             if isinstance(value, bool) or not isinstance(value, int | float):
                 raise UserError(f"{name} must be a number, got {value!r}")
             if not (0 <= value <= 100 if name == "z" else 0 < value < 1):
@@ -188,10 +188,10 @@ class GateConfig:
         unknown = sorted(set(values) - set(known))
         if unknown:
             raise UserError(f"unknown settings {unknown} of a gate; known are {known}")
-        given = dict(values)
-        if isinstance(given.get("params"), Mapping):
-            given["params"] = FieldParams.from_dict({**ACTING.to_dict(), **given["params"]})
-        return cls(**given)
+        settings = dict(values)
+        if isinstance(settings.get("params"), Mapping):
+            settings["params"] = FieldParams.from_dict({**ACTING.to_dict(), **settings["params"]})
+        return cls(**settings)
 
     def digest(self) -> str:
         """SHA-256 of the settings, in hex."""

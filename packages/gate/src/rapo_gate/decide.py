@@ -21,8 +21,8 @@ from rapo_core.deformation import SUM_TOLERANCE, reweight_into, whole_sum
 from rapo_core.jit import inlined, kernel
 from rapo_gate.events import (
     DecisionBody,
-    Draft,
     Event,
+    NewEvent,
     Region,
     checked_region,
     checked_regions,
@@ -147,10 +147,10 @@ class View:
         if isinstance(regions, np.ndarray):
             psi, q = np.empty(p.size), np.empty(p.size)
             table = self._regions.integers
-            found = _gate_into(*table, self._psi, regions, p, self.psi_min, enforced, psi, q)
-            _check(found, p, self.psi_min, decision_id)
+            outcome = _gate_into(*table, self._psi, regions, p, self.psi_min, enforced, psi, q)
+            _check(outcome, p, self.psi_min, decision_id)
             mode = "enforce" if enforced else "shadow"
-            decision, passed = Decision(q, psi, decision_id, self.revision, mode), found[1]
+            decision, passed = Decision(q, psi, decision_id, self.revision, mode), outcome[1]
         else:
             psi = self.psi(regions)
             decision, passed = answer(p, psi, enforced, self.psi_min, decision_id, self.revision)
@@ -168,17 +168,17 @@ def answer(
 ) -> tuple[Decision, float]:
     """The decision that `p` and `psi` give, and the mass `Z` that passes."""
     q = np.empty(p.size)
-    found = _answer_into(p, psi, psi_min, enforced, q)
-    _check(found, p, psi_min, decision_id)
+    outcome = _answer_into(p, psi, psi_min, enforced, q)
+    _check(outcome, p, psi_min, decision_id)
     mode = "enforce" if enforced else "shadow"
-    return Decision(q, psi, decision_id, revision, mode), found[1]
+    return Decision(q, psi, decision_id, revision, mode), outcome[1]
 
 
 def _check(
-    found: tuple[float, float, bool], p: npt.NDArray[np.float64], psi_min: float, decision_id: str
+    outcome: tuple[float, float, bool], p: npt.NDArray[np.float64], psi_min: float, decision_id: str
 ) -> None:
-    """Refuse what `_answer_into` found not to be a law, or not within its bounds."""
-    total, _, bounded = found
+    """Refuse what `_answer_into` finds not to be a law, or not within its bounds."""
+    total, _, bounded = outcome
     if not abs(total - 1) <= SUM_TOLERANCE:
         raise UserError(_why_not(p, total))
     if not bounded:
@@ -208,7 +208,7 @@ class Decider:
 
     def make(
         self, regions: Any, p: npt.ArrayLike, request_id: str | None, stimulus: str | None
-    ) -> tuple[Decision, Draft]:
+    ) -> tuple[Decision, NewEvent]:
         """The answer to a request, and the event that it becomes."""
         if self.engine.broken or self.engine.read_only:
             raise StoreError(
@@ -236,18 +236,18 @@ class Decider:
                 names.joined if isinstance(names, Names) else names.tobytes(),
                 law.tobytes(), (stimulus or "").encode(),
             )))  # fmt: skip
-        draft = Draft("Decision", now, decision_key(decision_id), digest, pack_decision(body))
+        draft = NewEvent("Decision", now, decision_key(decision_id), digest, pack_decision(body))
         return decision, draft
 
-    def first(self, draft: Draft, decision_id: str, request_id: str) -> Decision | None:
+    def first(self, draft: NewEvent, decision_id: str, request_id: str) -> Decision | None:
         """The first answer to a request, in the log or on its way there; None if this is it."""
         key = str(draft.key)
-        first: Draft | Event = self.engine.asked.setdefault(key, draft)
+        first: NewEvent | Event = self.engine.queued.setdefault(key, draft)
         # Also where another draft is on its way: it may itself be one that came again just now.
         logged = self._logged(key)
         if logged is not None:
             if first is draft:
-                self.engine.asked.pop(key, None)
+                self.engine.queued.pop(key, None)
             first = logged
         if first is draft:
             return None
@@ -267,8 +267,8 @@ class Decider:
     def again(self, body: DecisionBody, decision_id: str) -> Decision:
         """The first answer to a request, from what the log keeps of it."""
         least = min(self.engine.view.psi_min, float(body.psi.min()))  # psi_min may have risen since
-        given = (body.p, body.psi, body.enforced, least)
-        return answer(*given, decision_id, body.revision)[0]
+        request = (body.p, body.psi, body.enforced, least)
+        return answer(*request, decision_id, body.revision)[0]
 
 
 def exposing(decision_id: str, shown: Iterable[Region], now: float) -> Work:
@@ -281,8 +281,8 @@ def exposing(decision_id: str, shown: Iterable[Region], now: float) -> Work:
     draft = drafted("Exposure", now, content, exposure_key(decision_id))
 
     def work(state: State, log: Appending) -> tuple[bool, list[Event]]:
-        found = log.find([decision_key(decision_id), exposure_key(decision_id)])
-        made = found.get(decision_key(decision_id))
+        events = log.find([decision_key(decision_id), exposure_key(decision_id)])
+        made = events.get(decision_key(decision_id))
         if made is None:
             raise LookupError(f"decision_id {decision_id!r} is of no decision of this gate")
         decision = unpack_decision(made.body)
@@ -290,7 +290,7 @@ def exposing(decision_id: str, shown: Iterable[Region], now: float) -> Work:
         if foreign:
             raise UserError(f"{min(foreign, key=str)!r} was not among the candidates")
         in_time = decision.tick + state.config.D > state.tick
-        first = found.get(exposure_key(decision_id))
+        first = events.get(exposure_key(decision_id))
         if first is None:
             return in_time, log.append([draft])
         if first.digest != draft.digest:
@@ -308,9 +308,9 @@ def _law(p: npt.ArrayLike) -> npt.NDArray[np.float64]:
     if isinstance(p, np.ndarray) and p.dtype == np.float64:
         return np.ascontiguousarray(p)
     try:
-        given = np.asarray(p)
-        if given.dtype.kind not in "fiu":
+        array = np.asarray(p)
+        if array.dtype.kind not in "fiu":
             raise ValueError
-        return np.ascontiguousarray(given, np.float64)
+        return np.ascontiguousarray(array, np.float64)
     except (ValueError, TypeError):
         raise UserError(f"p must be a list of numbers, got {p!r:.80}") from None

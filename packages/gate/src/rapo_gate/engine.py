@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 from rapo_core.checks import UserError
 from rapo_gate.config import Clock, GateConfig
 from rapo_gate.decide import View
-from rapo_gate.events import Draft, drafted
+from rapo_gate.events import NewEvent, drafted
 from rapo_gate.fold.snapshot import Replay, beginning, dropped, dump, folded, load, replayed
 from rapo_gate.fold.state import State
 from rapo_gate.log.store import Appending, BusyError, Store, StoreError, pieces
@@ -65,7 +65,7 @@ class Engine:
         self.outage: str | None = None
         """Why the log is out of reach for the time being."""
         self._seen = self._out_since = time.monotonic()
-        self.asked: dict[str, Draft] = {}
+        self.queued: dict[str, NewEvent] = {}
         """Decisions with a request id that are not in the log yet."""
         self.lock = threading.RLock()
         self.unsure = False
@@ -258,12 +258,12 @@ class Engine:
 
     # --- the writer's side
 
-    def put(self, decision: Draft) -> None:
+    def put(self, decision: NewEvent) -> None:
         """Log a decision that nobody waits for, soon."""
         try:
             self._writer.put(Job(None, decision, None, 0.0, (str(decision.key),)))
         except BaseException:
-            self.asked.pop(str(decision.key), None)  # it is on its way nowhere
+            self.queued.pop(str(decision.key), None)  # it is on its way nowhere
             raise
 
     def submit(self, work: Work, keys: Sequence[str] = ()) -> Future[Any]:
@@ -315,7 +315,7 @@ class Engine:
         self._tell(answers + done)
         for job in jobs:  # the log knows them by now, or never will
             if job.draft is not None:
-                self.asked.pop(str(job.draft.key), None)
+                self.queued.pop(str(job.draft.key), None)
         try:
             self._snapshot_if_due()
         except Exception as error:
@@ -348,7 +348,7 @@ class Engine:
 
     def _do(self, jobs: list[Job], log: Appending) -> list[Answer]:
         answers: list[Answer] = []
-        decisions: list[Draft] = []
+        decisions: list[NewEvent] = []
         for job in jobs:
             if job.draft is not None:
                 decisions.append(job.draft)
@@ -371,7 +371,7 @@ class Engine:
         self._log_decisions(decisions, log)
         return answers
 
-    def _log_decisions(self, drafts: list[Draft], log: Appending) -> None:
+    def _log_decisions(self, drafts: list[NewEvent], log: Appending) -> None:
         """Log decisions that nobody waits for; one that is there already is left as it is."""
         if not drafts:
             return
@@ -379,7 +379,7 @@ class Engine:
         there = log.find(list(unique))
         self._log(log, *(d for k, d in reversed(unique.items()) if k not in there))
 
-    def _log(self, log: Appending, *drafts: Draft) -> None:
+    def _log(self, log: Appending, *drafts: NewEvent) -> None:
         for event in log.append(drafts):
             self.state.apply(event, log)
 

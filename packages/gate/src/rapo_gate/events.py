@@ -41,7 +41,7 @@ class DroppedError(LookupError):
         return f"{self.args[0]} was dropped by a compaction"
 
 
-class Draft(NamedTuple):
+class NewEvent(NamedTuple):
     """An event that has no position yet."""
 
     kind: str
@@ -86,10 +86,10 @@ def packed(value: Any) -> bytes:
     return _ENCODER.encode(value).encode()
 
 
-def drafted(kind: str, at: float, data: Any, key: str | None = None) -> Draft:
+def drafted(kind: str, at: float, data: Any, key: str | None = None) -> NewEvent:
     """An event of any kind but Decision, with its body and the digest of that."""
     body = packed(data)
-    return Draft(kind, at, key, digest_of(body), body)
+    return NewEvent(kind, at, key, digest_of(body), body)
 
 
 def digest_of(body: bytes) -> bytes:
@@ -128,8 +128,8 @@ class DecisionBody(NamedTuple):
 
     def ids(self) -> list[Region]:
         """Regions as plain values."""
-        given = self.regions
-        return list(given.listed() if isinstance(given, Names) else given.tolist())
+        names = self.regions
+        return list(names.listed() if isinstance(names, Names) else names.tolist())
 
 
 _HEAD = Struct("<BBqqdiii")  # version, flags, tick, revision, Z, candidates, bytes of ids, stimulus

@@ -263,9 +263,9 @@ def _notes(log: ShadowLog, law: GateConfig, score: Score, loss: float) -> tuple[
         ("reporters", 3, law.min_sources),
         ("signals", 4, law.min_signals),
     ):
-        found = len(np.unique(log.said[column]))
-        if found < needed:
-            notes.append(f"no region can scar: the log has {found} {what}, {needed} must agree")
+        count = len(np.unique(log.said[column]))
+        if count < needed:
+            notes.append(f"no region can scar: the log has {count} {what}, {needed} must agree")
     if score.lost > loss:
         notes.append(f"the later part loses {score.lost:.1%} of the good, more than {loss:.0%}")
     if not score.lift > 1:
@@ -276,13 +276,13 @@ def _notes(log: ShadowLog, law: GateConfig, score: Score, loss: float) -> tuple[
 # --- in words, and as a figure
 
 
-def lines(found: Fit, ticks_per_day: float) -> list[str]:
+def lines(fitted: Fit, ticks_per_day: float) -> list[str]:
     """A fit in plain sentences, the call to make last, also as a command."""
-    law, score = found.law, found.score
+    law, score = fitted.law, fitted.score
     sentences = [
-        f"{found.reports:,} reports on {found.exposures:,.0f} exposures of "
-        f"{found.acting.regions:,} regions.",
-        f"Base rate {law.base_rate:.3g} reports per exposure{_ends(found.base_interval)}; "
+        f"{fitted.reports:,} reports on {fitted.exposures:,.0f} exposures of "
+        f"{fitted.acting.regions:,} regions.",
+        f"Base rate {law.base_rate:.3g} reports per exposure{_ends(fitted.base_interval)}; "
         f"half-life {law.half_life / ticks_per_day:.2g} days, "
         f"shrinkage {law.shrinkage:.3g} exposures, z {law.z:g}, scale {law.scale:.3g}, "
         f"tau {law.params.tau:.3g}.",
@@ -290,19 +290,19 @@ def lines(found: Fit, ticks_per_day: float) -> list[str]:
         f"{score.held:.1%} of the harm held back{_ends(score.held_interval, percent=True)}, "
         f"{score.lost:.1%} of the good lost{_ends(score.lost_interval, percent=True)}, "
         + (f"lift {score.lift:.2f}{_ends(score.lift_interval)}." if score.lift > 0 else "no lift."),
-        f"{_scarred(found)} {found.acting}.",
+        f"{_scarred(fitted)} {fitted.acting}.",
     ]
-    notes = [f"Note: {note}." for note in found.notes]
-    return [*sentences, *notes, found.configure(), found.command()]
+    notes = [f"Note: {note}." for note in fitted.notes]
+    return [*sentences, *notes, fitted.configure(), fitted.command()]
 
 
-def _scarred(found: Fit) -> str:
-    names = ", ".join(map(str, found.scarred[:_MOST_NAMES]))
-    rest = len(found.scarred) - _MOST_NAMES
-    if not found.scarred:
+def _scarred(fitted: Fit) -> str:
+    names = ", ".join(map(str, fitted.scarred[:_MOST_NAMES]))
+    rest = len(fitted.scarred) - _MOST_NAMES
+    if not fitted.scarred:
         return "No region would have a scar."
     more = f" and {rest} more" if rest > 0 else ""
-    count = "1 region" if len(found.scarred) == 1 else f"{len(found.scarred)} regions"
+    count = "1 region" if len(fitted.scarred) == 1 else f"{len(fitted.scarred)} regions"
     return f"{count} would have a scar ({names}{more})."
 
 
@@ -313,20 +313,22 @@ def _ends(ends: Interval, percent: bool = False) -> str:
     return f" [{low}, {high}]"
 
 
-def draw(found: Fit) -> tuple[Any, Any]:
+def draw(fitted: Fit) -> tuple[Any, Any]:
     """Lift against good exposures lost, on the later part; returns (figure, axes)."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(6, 4), layout="constrained")
     axes = figure.subplots()
-    curve, low, high = found.score.curve
+    curve, low, high = fitted.score.curve
     if np.isfinite(low).any():
         axes.fill_between(
             100 * LOSSES, low, high, color="C0", alpha=0.2, lw=0, label="95%, regions"
         )
     axes.plot(100 * LOSSES, curve, color="C0", label="holding back the lowest psi first")
-    if found.score.lift > 0:
-        axes.plot(100 * found.score.lost, found.score.lift, "o", color="C3", label="these settings")
+    if fitted.score.lift > 0:
+        axes.plot(
+            100 * fitted.score.lost, fitted.score.lift, "o", color="C3", label="these settings"
+        )
     axes.axhline(1, color="0.6", lw=1, ls=":", label="chance")
     axes.set(xlabel="good exposures lost, %", ylabel="harm held back per good lost (lift)")
     axes.set_ylim(0)
@@ -335,7 +337,7 @@ def draw(found: Fit) -> tuple[Any, Any]:
     return figure, axes
 
 
-def save(found: Fit, file: Path) -> None:
+def save(fitted: Fit, file: Path) -> None:
     """Write the figure.
 
     Raises:
@@ -344,4 +346,4 @@ def save(found: Fit, file: Path) -> None:
     if file.exists():
         raise FileExistsError(f"{file} exists; choose another --plot, or remove it")
     file.parent.mkdir(parents=True, exist_ok=True)
-    draw(found)[0].savefig(file, dpi=120)
+    draw(fitted)[0].savefig(file, dpi=120)

@@ -23,8 +23,8 @@ from rapo_gate.declare import Action
 from rapo_gate.engine import Engine
 from rapo_gate.events import (
     LOG_FORMAT,
-    Draft,
     Event,
+    NewEvent,
     Region,
     action_key,
     decision_key,
@@ -121,7 +121,7 @@ class Gate:
                     )
                 if read_only or not create:
                     raise UserError(f"{address} holds no gate; rapo-gate init makes one")
-                _found(store, config or GateConfig(), clock())
+                _create(store, config or GateConfig(), clock())
             gate = cls(store, clock=clock, read_only=read_only)
         except BaseException:
             store.close()
@@ -250,7 +250,7 @@ class Gate:
         name = secrets.token_hex(12)
         done: Effect | None = None
 
-        def draft_on(state: State) -> Draft:
+        def draft_on(state: State) -> NewEvent:
             now = self.clock()
             return drafted(action.event, now, action.whole_body(state, now), action_key(name))
 
@@ -350,7 +350,7 @@ class Gate:
         self.close()
 
 
-def _found(store: Store, config: GateConfig, now: float) -> None:
+def _create(store: Store, config: GateConfig, now: float) -> None:
     """Write a new gate's first event."""
     created = {"at": now, "tick": floor(now / config.tick_seconds), "id": secrets.token_hex(8)}
     content = {

@@ -10,9 +10,9 @@ from typing import Any
 from rapo_core.checks import UserError
 from rapo_gate.config import GateConfig
 from rapo_gate.events import (
-    Draft,
     DroppedError,
     Event,
+    NewEvent,
     Region,
     checked_region,
     checked_word,
@@ -179,7 +179,7 @@ def take_in(
     known = log.find(list(dict.fromkeys(c.key for c in sound)))
     named = {c.values["decision_id"] for c in sound if "decision_id" in c.values}
     made = _made(log.find([*map(decision_key, named), *map(exposure_key, named)]), named)
-    drafts: dict[str, tuple[Draft, str]] = {}
+    drafts: dict[str, tuple[NewEvent, str]] = {}
     """By key, what is new, and what it waits for."""
     results: list[ReportResult | str] = []
     """Of each item its result, or the key of a report whose position is not known yet."""
@@ -203,7 +203,7 @@ def take_in(
             why = _waits_for(item.values, tick, state)
             # `packed` of all of it: these two names come last in the alphabet
             body = item.body[:-1] + f',"tick":{tick},"waits_for":"{why}"}}'.encode()
-            drafts[item.key] = Draft("HarmReport", now, item.key, item.digest, body), why
+            drafts[item.key] = NewEvent("HarmReport", now, item.key, item.digest, body), why
             results.append(item.key)
     events = log.append([draft for draft, _ in drafts.values()])
     positions = {str(e.key): e.position for e in events}

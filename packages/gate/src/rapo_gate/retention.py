@@ -179,8 +179,8 @@ def _chain(log: Rewriting, first: int, until: int) -> str:
 
 
 def _last_compaction(log: Rewriting) -> dict[str, Any] | None:
-    found = log.read(0, 1, kinds=["Compaction"], newest=True)
-    return found[0].data() if found else None
+    newest = log.read(0, 1, kinds=["Compaction"], newest=True)
+    return newest[0].data() if newest else None
 
 
 def _base_position(log: Rewriting) -> int:

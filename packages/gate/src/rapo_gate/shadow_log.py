@@ -230,19 +230,19 @@ def course(
     )
     stops = Stops.at(np.append(first, order.size), when[order])
     fold.stopped(slots.astype(np.int32), stops)
-    found = Course(*np.zeros((4, slot.size)))
-    found.psi[:] = 1.0
-    for name, values in found._asdict().items():
+    result = Course(*np.zeros((4, slot.size)))
+    result.psi[:] = 1.0
+    for name, values in result._asdict().items():
         values[order] = stops.course[name]
-    return found
+    return result
 
 
 def _slots(ledger: Ledger, regions: Ints) -> Ints:
     """Slot of each region, NOTHING where it has none."""
-    found = np.full(regions.size, NOTHING, np.int64)
+    slots = np.full(regions.size, NOTHING, np.int64)
     known = regions < ledger.slot_of.size
-    found[known] = ledger.slot_of[regions[known]]
-    return found
+    slots[known] = ledger.slot_of[regions[known]]
+    return slots
 
 
 def _sorted(tick: npt.ArrayLike, region: npt.ArrayLike, count: Reals) -> tuple[Ints, Ints, Reals]:
@@ -273,10 +273,10 @@ class Cells:
         width = int(place.max()) + 1
         cell = self.region * width + place  # sorted, as the history is
         mark = np.asarray(log.said[1]) * width + np.asarray(log.said[0]) - self.tick.min()
-        found = np.minimum(np.searchsorted(cell, mark), cell.size - 1)
-        known = cell[found] == mark
+        place = np.minimum(np.searchsorted(cell, mark), cell.size - 1)
+        known = cell[place] == mark
         amount = np.asarray(log.said[2], np.float64)[known]
-        self.bad = np.asarray(np.bincount(found[known], amount, cell.size), np.float64)
+        self.bad = np.asarray(np.bincount(place[known], amount, cell.size), np.float64)
         self.good = np.maximum(count - self.bad, 0.0)
         self.count = count
 
@@ -343,9 +343,9 @@ def resampled(region: npt.NDArray[np.int64], times: int, seed: int) -> Reals:
 
 def interval(values: npt.ArrayLike) -> tuple[float, float] | None:
     """95% percentile interval; None where it is not defined."""
-    given = np.asarray(values, np.float64)
-    known = given[np.isfinite(given)]
-    if not known.size or known.size < 0.95 * given.size:
+    array = np.asarray(values, np.float64)
+    known = array[np.isfinite(array)]
+    if not known.size or known.size < 0.95 * array.size:
         return None
     low, high = np.quantile(known, (0.025, 0.975))
     return float(low), float(high)

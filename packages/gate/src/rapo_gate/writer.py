@@ -10,7 +10,7 @@ from queue import Empty, SimpleQueue
 from typing import Any, NamedTuple
 
 from rapo_core.checks import UserError
-from rapo_gate.events import Draft, Event
+from rapo_gate.events import Event, NewEvent
 from rapo_gate.fold.state import State
 from rapo_gate.log.store import Appending, StoreError
 
@@ -34,7 +34,7 @@ class Job(NamedTuple):
     """Work for the writer, with a place for the answer; or one decision that nobody waits for."""
 
     work: Work | None
-    draft: Draft | None = None
+    draft: NewEvent | None = None
     future: Future[Any] | None = None
     since: float = 0.0
     """When it was put in, on the monotonic clock; of work that somebody waits for."""
@@ -91,7 +91,7 @@ class Writer(threading.Thread):
         """Jobs that are not in the log."""
         return self._queue.qsize() + len(self._held)
 
-    def end(self) -> list[Draft]:
+    def end(self) -> list[NewEvent]:
         """Finish what is queued and stop.
 
         Returns:

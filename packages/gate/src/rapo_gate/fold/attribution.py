@@ -56,11 +56,11 @@ def attributed(reports: Sequence[Report], log: Lookup, before: int) -> list[Shar
         before: only exposures logged before this position count.
     """
     wanted = list({str(r.decision_id) for r in reports if r.regions is None})
-    found: dict[str, Event] = {}
+    events: dict[str, Event] = {}
     for start in range(0, len(wanted), 500):
         part = wanted[start : start + 500]
-        found |= log.find([*map(decision_key, part), *map(exposure_key, part)])
-    by_decision = {d: _of_decision(found, d, before) for d in wanted}
+        events |= log.find([*map(decision_key, part), *map(exposure_key, part)])
+    by_decision = {d: _of_decision(events, d, before) for d in wanted}
     return [
         shown_shares(dict.fromkeys(r.regions))
         if r.regions is not None
@@ -100,12 +100,12 @@ def shown_shares(shown: Iterable[Region]) -> Shares:
     return list(counts), weight / weight.sum() if weight.size else weight
 
 
-def _of_decision(found: dict[str, Event], decision_id: str, before: int) -> Shares:
+def _of_decision(events: dict[str, Event], decision_id: str, before: int) -> Shares:
     """Regions of a decision and their exposure shares: shown, else as served."""
-    seen = found.get(exposure_key(decision_id))
+    seen = events.get(exposure_key(decision_id))
     if seen is not None and seen.position < before:
         return shown_shares(seen.data()["shown"])
-    body = unpack_decision(found[decision_key(decision_id)].body)
+    body = unpack_decision(events[decision_key(decision_id)].body)
     ids = body.ids()
     names: list[Region] = list(dict.fromkeys(ids))
     number = {name: i for i, name in enumerate(names)}

@@ -262,5 +262,5 @@ def _sum(pieces: list[Piece]) -> Piece:
     regions = np.concatenate([r for r, _ in pieces])
     order = np.argsort(regions, kind="stable")
     units = np.concatenate([u for _, u in pieces])[order]
-    found, start = np.unique(regions[order], return_index=True)
-    return found.astype(np.int32), np.add.reduceat(units, start) if found.size else units
+    distinct, start = np.unique(regions[order], return_index=True)
+    return distinct.astype(np.int32), np.add.reduceat(units, start) if distinct.size else units

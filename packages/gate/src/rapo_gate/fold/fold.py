@@ -140,7 +140,7 @@ class Fold:
         self._publish(self.ledger.slots_of(regions))
 
     def label(self, topics: Mapping[int, str | None]) -> npt.NDArray[np.int32]:
-        """Give regions topics; returns those that must be folded `again` for that."""
+        """Give regions topics; returns those that must be folded `refold` for that."""
         numbers = numbered(self.topics, topics)
         rates = [rates_of(change.config, self.topics) for change in self.changes]
         moved = []
@@ -154,7 +154,7 @@ class Fold:
 
     # --- the same again
 
-    def again(self, regions: npt.NDArray[Any]) -> None:
+    def refold(self, regions: npt.NDArray[Any]) -> None:
         """Fold regions again from their first report: what no longer counts never did."""
         slots = self.ledger.slots_of(regions)
         self._replay(slots, self._work(0, self.f, self._inputs(slots)), self.tick)
@@ -214,15 +214,15 @@ class Fold:
         elif plan.confirmed:
             self.confirm(plan.confirmed)
         elif plan.topics is not None:
-            self.again(self.label(plan.topics))
+            self.refold(self.label(plan.topics))
         elif plan.free is not None:
             self._seat(plan.regions)
             self.free[self.ledger.slot_of[plan.regions]] = plan.free
-            self.again(plan.regions)
+            self.refold(plan.regions)
         elif plan.rolled_back is not None and plan.taken is not None:
             self.ledger.roll_back(plan.rolled_back, plan.taken)
             self.confirmations = self._confirmed_by(plan)
-            self.again(plan.regions)
+            self.refold(plan.regions)
 
     def _confirmed_by(self, plan: Plan) -> list[Confirmation]:
         """The confirmations that hold after a plan."""
@@ -231,8 +231,8 @@ class Fold:
 
     def now(self, regions: npt.NDArray[Any]) -> Fields:
         """Fields of regions."""
-        given = regions.astype(np.int32)
-        return Fields(given, self.G[given], self.H[given], self.psi[given])
+        numbers = regions.astype(np.int32)
+        return Fields(numbers, self.G[numbers], self.H[numbers], self.psi[numbers])
 
     def course(self, region: int, until: int | None = None) -> tuple[int, npt.NDArray[np.void]]:
         """A region from the tick of its first report on: that tick, and `COURSE` per tick."""
@@ -309,11 +309,11 @@ class Fold:
         rows, (owners, ticks, E) = self.ledger, self.exposure.points
         points, point_span = Spans.of(owners, slots)
         all_given = self.confirmations if confirmations is None else confirmations
-        given = [c for c in all_given if rows.slot(c.region) != NOTHING]
+        seated = [c for c in all_given if rows.slot(c.region) != NOTHING]
         confirmed, confirmed_span = Spans.of(
-            np.array([rows.slot(c.region) for c in given], np.int64), slots
+            np.array([rows.slot(c.region) for c in seated], np.int64), slots
         )
-        when = np.array([(c.tick, c.until) for c in given], np.int64).reshape(-1, 2)[confirmed]
+        when = np.array([(c.tick, c.until) for c in seated], np.int64).reshape(-1, 2)[confirmed]
         return Inputs(
             rows.rows, rows.taken if taken is None else taken, *self._rows(slots, 0),
             ticks[points], E[points], point_span, when[:, 0], when[:, 1], confirmed_span,

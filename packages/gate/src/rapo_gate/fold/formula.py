@@ -137,9 +137,9 @@ def can_act(config: GateConfig, rates: npt.ArrayLike) -> Acting:
         config: of a gate.
         rates: harm per exposure of every region, net of its uncertainty (`net_rate`), (n,).
     """
-    p, given = config.params, np.asarray(rates, np.float64)
+    p, net_rates = config.params, np.asarray(rates, np.float64)
     steady = p.alpha / p.lam  # of a region whose harm is 1
     if not (p.eta > 0 and p.w_H > 0 and steady > p.tau):
-        return Acting(0, given.size, float("inf"))
+        return Acting(0, net_rates.size, float("inf"))
     threshold = config.base_rate + config.scale * p.tau / steady
-    return Acting(int((given > threshold).sum()), given.size, float(threshold))
+    return Acting(int((net_rates > threshold).sum()), net_rates.size, float(threshold))

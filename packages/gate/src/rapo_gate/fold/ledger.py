@@ -145,8 +145,8 @@ class Ledger:
     def slots_of(self, regions: npt.NDArray[Any]) -> npt.NDArray[np.int32]:
         """Slots of regions that have one, in ascending order of the slot; each once."""
         known = np.unique(regions[regions < self.slot_of.size])
-        found = np.unique(self.slot_of[known])
-        return np.asarray(found[found != NOTHING], np.int32)
+        slots = np.unique(self.slot_of[known])
+        return np.asarray(slots[slots != NOTHING], np.int32)
 
     def seat(self, regions: npt.NDArray[Any]) -> npt.NDArray[np.int32]:
         """Give regions that have none a slot, in the order given; returns the new slots."""
@@ -220,7 +220,7 @@ class Ledger:
         return places
 
     def roll_back(self, gone: npt.NDArray[np.bool_], taken: Whole) -> None:
-        """Let the rows count as `without` found."""
+        """Let the rows count as `without` says."""
         self.rows["rolled_back"] = gone
         self._taken[: self._size] = taken
         self.kept = 0

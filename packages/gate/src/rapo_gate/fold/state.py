@@ -227,9 +227,9 @@ class State:
             self.fold.carry_out(self.plan(event.kind, data, event.position, log))
         if "mode" in data:
             self.mode, self.percent = data["mode"], data["percent"]
-        given = {self.regions.number(region): label for region, label in data.get("labels", [])}
-        self.labels |= given
-        self.traffic.mark({r: label.get("sensitive") == "yes" for r, label in given.items()})
+        labels = {self.regions.number(region): label for region, label in data.get("labels", [])}
+        self.labels |= labels
+        self.traffic.mark({r: label.get("sensitive") == "yes" for r, label in labels.items()})
         self.revision = event.position
 
     def _escalation(self, event: Event, data: dict[str, Any], log: Lookup) -> None:

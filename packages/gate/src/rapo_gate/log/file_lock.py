@@ -35,7 +35,7 @@ _open: dict[tuple[int, int], list[int]] = {}
 POSIX locks that this process has on it, and SQLite's are among them."""
 
 
-class Place:
+class FileLock:
     """A store's hold on a file, to be let go after its last connection was closed.
 
     Args:

@@ -21,8 +21,8 @@ from rapo_gate.log.postgres_transaction import (
     APPENDER,
     SCHEMA,
     WITH_BASE,
-    Rewrite,
-    Turn,
+    MaintenanceTransaction,
+    Transaction,
     find,
     integrity,
     one,
@@ -136,7 +136,9 @@ class PostgresStore:
     # --- appending
 
     @contextmanager
-    def appending(self, after: int | None = None, keys: Sequence[str] = ()) -> Iterator[Turn]:
+    def appending(
+        self, after: int | None = None, keys: Sequence[str] = ()
+    ) -> Iterator[Transaction]:
         """One transaction of the one appender; waits its turn for some seconds.
 
         Args:
@@ -171,13 +173,13 @@ class PostgresStore:
             self._undo()
             raise
 
-    def _begin(self, after: int | None, keys: Sequence[str]) -> Turn:
+    def _begin(self, after: int | None, keys: Sequence[str]) -> Transaction:
         """Hold the lock, on a new connection if the one at hand was lost meanwhile."""
         while True:
             kept = self._writer
             try:
                 session = self._writer = kept or self._join()
-                return Turn(session, self.address, after, keys)
+                return Transaction(session, self.address, after, keys)
             except psycopg.errors.LockNotAvailable as error:
                 self._let_go()
                 raise StoreError(f"{self.address}: another appender keeps the log") from error
@@ -205,7 +207,7 @@ class PostgresStore:
     # --- rewriting
 
     @contextmanager
-    def rewriting(self) -> Iterator[Rewrite]:
+    def rewriting(self) -> Iterator[MaintenanceTransaction]:
         """One transaction that may change the log, while no other gate is open for writing."""
         if self.read_only:
             raise StoreError(f"{self.address} is open for reading only")
@@ -214,7 +216,7 @@ class PostgresStore:
             raise StoreError(f"other replicas have {self.address} open; stop them first")
         try:
             with self._undone_on_error():
-                turn = Rewrite(session, self.address)
+                turn = MaintenanceTransaction(session, self.address)
                 with session.patient(_CHECK):
                     session.execute("SET LOCAL idle_in_transaction_session_timeout = 0")
                     yield turn

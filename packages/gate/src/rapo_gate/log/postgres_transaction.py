@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from rapo_gate.events import KINDS, NUMBER, Draft, Event
+from rapo_gate.events import KINDS, NUMBER, Event, NewEvent
 from rapo_gate.fold.ledger import ROW, Rows
 from rapo_gate.log.session import Session
 from rapo_gate.log.store import READ_BYTES, StoreError
@@ -54,7 +54,7 @@ _INSERT = (
 )
 
 
-class Turn:
+class Transaction:
     """One transaction of the one appender; made with the lock in hand.
 
     Args:
@@ -126,12 +126,12 @@ class Turn:
         for start in range(0, len(unknown), CHUNK):
             part = unknown[start : start + CHUNK]
             self._known.update(dict.fromkeys(part))
-            found = events_of(self.session.execute(_FIND, (part,), binary=True))
-            self._known.update({str(e.key): e for e in found})
+            events = events_of(self.session.execute(_FIND, (part,), binary=True))
+            self._known.update({str(e.key): e for e in events})
         there = ((key, self._known[key]) for key in keys)
         return {key: event for key, event in there if event is not None}
 
-    def append(self, drafts: Sequence[Draft]) -> list[Event]:
+    def append(self, drafts: Sequence[NewEvent]) -> list[Event]:
         """Give drafts their positions; they are sent with the commit, or before if they are many.
 
         A key that is taken is an error then.
@@ -161,7 +161,7 @@ class Turn:
             self.session.execute("COMMIT")
 
 
-class Rewrite(Turn):
+class MaintenanceTransaction(Transaction):
     """A turn that may change what is there."""
 
     def replace(self, events: Sequence[Event]) -> None:
@@ -242,12 +242,12 @@ def read(
 
 def find(session: Session, keys: Sequence[str]) -> dict[str, Event]:
     """Events by unique key, in a session that appends nothing."""
-    found: dict[str, Event] = {}
+    by_key: dict[str, Event] = {}
     for start in range(0, len(keys), CHUNK):
         part = list(keys[start : start + CHUNK])
         events = events_of(session.execute(_FIND, (part,), binary=True))
-        found.update({str(e.key): e for e in events})
-    return found
+        by_key.update({str(e.key): e for e in events})
+    return by_key
 
 
 def one(session: Session, query: str) -> Any:

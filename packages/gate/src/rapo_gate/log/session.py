@@ -88,13 +88,13 @@ def checked_address(address: str) -> dict[str, Any]:
     'gates'
     """
     try:
-        given = conninfo_to_dict(address)
+        parsed = conninfo_to_dict(address)
     except psycopg.Error as error:
         reason = " ".join(str(error).split())
         raise UserError(
             f"the address must be postgresql://user:password@host:port/database; {reason}"
         ) from None
-    return {**_DEFAULTS, **given}
+    return {**_DEFAULTS, **parsed}
 
 
 def safe_address(settings: dict[str, Any]) -> str:

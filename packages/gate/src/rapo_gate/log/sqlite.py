@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from rapo_core.checks import UserError
-from rapo_gate.events import KINDS, NUMBER, Draft, Event
+from rapo_gate.events import KINDS, NUMBER, Event, NewEvent
 from rapo_gate.fold.ledger import Rows, joined
-from rapo_gate.log.file_lock import Place, files_of, make_private
+from rapo_gate.log.file_lock import FileLock, files_of, make_private
 from rapo_gate.log.store import READ_BYTES, BusyError, StoreError
 
 SCHEMA, WITH_BASE = 1, 2
@@ -29,7 +29,7 @@ def _event(row: tuple[Any, ...]) -> Event:
     return Event(row[0], KINDS[row[1]], *row[2:])
 
 
-class Turn:
+class Transaction:
     """The log through one connection: an open transaction of the one writer, or a reader."""
 
     def __init__(self, connection: sqlite3.Connection) -> None:
@@ -42,16 +42,16 @@ class Turn:
 
     def find(self, keys: Sequence[str]) -> dict[str, Event]:
         """Events by unique key."""
-        found = {}
+        events = {}
         for start in range(0, len(keys), _CHUNK):
             part = keys[start : start + _CHUNK]
             rows = self.connection.execute(
                 f"{_COLUMNS} WHERE key IN ({','.join('?' * len(part))})", part
             )
-            found.update({row[3]: _event(row) for row in rows})
-        return found
+            events.update({row[3]: _event(row) for row in rows})
+        return events
 
-    def append(self, drafts: Sequence[Draft]) -> list[Event]:
+    def append(self, drafts: Sequence[NewEvent]) -> list[Event]:
         """Give drafts their positions and add them."""
         self.appended += len(drafts)
         last = self.connection.execute("SELECT max(position) FROM events").fetchone()[0] or 0
@@ -151,7 +151,7 @@ class SqliteStore:
             raise IsADirectoryError(f"{address} is a folder; name a file for the gate")
         if not path.parent.is_dir():
             raise FileNotFoundError(f"there is no folder {path.parent} for a gate")
-        self._place: Place | None = Place(path, read_only=read_only)
+        self._place: FileLock | None = FileLock(path, read_only=read_only)
         self._free: list[sqlite3.Connection] = []
         """Readers that nobody uses at the moment."""
         self._closed = False
@@ -246,7 +246,9 @@ class SqliteStore:
             raise StoreError(f"{self.address} cannot be read: {error}") from error
 
     @contextmanager
-    def appending(self, after: int | None = None, keys: Sequence[str] = ()) -> Iterator[Turn]:
+    def appending(
+        self, after: int | None = None, keys: Sequence[str] = ()
+    ) -> Iterator[Transaction]:
         """One transaction of the writer; a failure leaves the log as it was.
 
         Args:
@@ -258,7 +260,7 @@ class SqliteStore:
             raise StoreError(f"{self.address} is open for reading only")
         try:
             writer.execute("BEGIN IMMEDIATE")
-            yield Turn(writer)
+            yield Transaction(writer)
             writer.execute("COMMIT")
         except BaseException as error:
             begun = writer.in_transaction
@@ -281,12 +283,12 @@ class SqliteStore:
     ) -> list[Event]:
         """Up to `limit` events after a position."""
         with self._reading() as reader:
-            return Turn(reader).read(after, limit, kinds, newest)
+            return Transaction(reader).read(after, limit, kinds, newest)
 
     def find(self, keys: Sequence[str]) -> dict[str, Event]:
         """Events by unique key."""
         with self._reading() as reader:
-            return Turn(reader).find(keys)
+            return Transaction(reader).find(keys)
 
     def last(self) -> int:
         """Position of the newest event."""
@@ -316,7 +318,7 @@ class SqliteStore:
             pieces = reader.execute("SELECT data FROM base ORDER BY first_row")
             return pieces.fetchone()[0], joined(pieces)
 
-    def rewriting(self) -> AbstractContextManager[Turn]:
+    def rewriting(self) -> AbstractContextManager[Transaction]:
         """One transaction of the writer; nobody else can be one."""
         return self.appending()
 
@@ -340,14 +342,14 @@ class SqliteStore:
     def integrity(self) -> str:
         """SQLite's own check of the file, and whether positions have no gap."""
         with self._reading() as reader:
-            found = str(reader.execute("PRAGMA integrity_check").fetchone()[0])
+            verdict = str(reader.execute("PRAGMA integrity_check").fetchone()[0])
             count, first, last = reader.execute(
                 "SELECT count(*), coalesce(min(position), 1), coalesce(max(position), 0) "
                 "FROM events"
             ).fetchone()
-        if found == "ok" and (first != 1 or count != last):
+        if verdict == "ok" and (first != 1 or count != last):
             return f"positions {first} to {last} hold {count} events: some are missing"
-        return found
+        return verdict
 
     def close(self) -> None:
         """Close every connection, the writer last, and give the place up."""

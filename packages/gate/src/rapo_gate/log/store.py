@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Protocol
 
 from rapo_core.checks import UserError
-from rapo_gate.events import Draft, Event
+from rapo_gate.events import Event, NewEvent
 
 if TYPE_CHECKING:
     from rapo_gate.fold.ledger import Rows
@@ -38,7 +38,7 @@ class Appending(Protocol):
         """Events by unique key, those of this transaction included."""
         ...
 
-    def append(self, drafts: Sequence[Draft]) -> list[Event]:
+    def append(self, drafts: Sequence[NewEvent]) -> list[Event]:
         """Give drafts their positions and add them; a key that is taken is an error."""
         ...
 
