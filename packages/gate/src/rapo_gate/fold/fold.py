@@ -292,8 +292,9 @@ class Fold:
         """What has come for regions since they were stepped last."""
         regions = self.ledger.regions[slots]
         point_tick, point_E = self.exposure.held_tick[regions], self.exposure.held[regions]
-        cells, at = self.f.cells[slots], np.arange(slots.size)
-        new = (point_tick != cells["point_tick"]) | (point_E != cells["point_E"])
+        cells, at = self.f.cells, np.arange(slots.size)
+        new = point_tick != cells["point_tick"][slots]
+        new |= point_E != cells["point_E"][slots]
         nothing = np.zeros(0, np.int64)
         return Inputs(
             self.ledger.rows, self.ledger.taken, *self._rows(slots, self._counted),
@@ -325,7 +326,7 @@ class Fold:
         owners = self.ledger.slot_of[self.ledger.rows["region"][start:]]
         return Spans.of(owners, slots, start)
 
-    def _pairs(self, slots: Slots) -> tuple[Whole, Spans]:
+    def _pairs(self, slots: Slots) -> tuple[Slots, Spans]:
         """Pairs with reporters, by region."""
         order, owners = self.ledger.pairs_by_slot()
         return order, Spans.within(owners, slots)

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rapo_core.jit import kernel
-from rapo_gate.fold.records import grown
+from rapo_gate.fold.records import grown, stable_order
 
 UNIT = 2**32
 """Fixed-point one: harm 1, or the whole of one decision's exposure."""
@@ -87,7 +87,7 @@ class Ledger:
         self._region = np.zeros(16, np.int32)
         self.slots = 0
         self._pair_slot = np.zeros(16, np.int32)
-        self._pair_order = np.zeros(0, np.int64)
+        self._pair_order = np.zeros(0, np.int32)
         self._sorted_slots = np.zeros(0, np.int32)
         if rows is not None:
             self._adopt(rows)
@@ -119,14 +119,15 @@ class Ledger:
         """Pairs of a region and a reporter so far."""
         return len(self._by_source)
 
-    def pairs_by_slot(self) -> tuple[Whole, npt.NDArray[np.int32]]:
+    def pairs_by_slot(self) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]:
         """Numbers of the pairs, sorted by slot, and their slots; new pairs are merged in."""
         begun, pairs = self._pair_order.size, self.pairs
         if begun < pairs:
-            order = np.concatenate((self._pair_order, np.arange(begun, pairs)))
-            slots = np.concatenate((self._sorted_slots, self._pair_slot[begun:pairs]))
-            place = np.argsort(slots, kind="stable")
-            self._pair_order, self._sorted_slots = order[place], slots[place]
+            order = stable_order(self._pair_slot[begun:pairs])
+            slots = self._pair_slot[begun:pairs][order]
+            at = np.searchsorted(self._sorted_slots, slots, "right")
+            self._pair_order = np.insert(self._pair_order, at, order + begun)
+            self._sorted_slots = np.insert(self._sorted_slots, at, slots)
         return self._pair_order, self._sorted_slots
 
     @property
