@@ -53,7 +53,7 @@ def lab(
         bool, typer.Option("--browser/--no-browser", help="Open the page in a browser.")
     ] = True,
 ) -> None:
-    """A page on this machine that answers while constants are moved."""
+    """Open a page on this machine that answers while constants are moved."""
     if platform_seed is not None and env is None:
         raise UserError(f"--platform-seed {platform_seed} is for platforms: give --env")
     source_seed = graph_seed if env is None else platform_seed or 0
@@ -67,12 +67,8 @@ def lab(
     if out is not None:
         raise UserError(f"--out {out} is for --print")
     Variant.parse(variant, FieldParams())  # a wrong value is refused here, not first on the page
-    try:
-        from rapo.show.lab.serve import serve
-    except ModuleNotFoundError as error:
-        if error.name is not None and error.name.startswith("rapo"):
-            raise
-        raise UserError(f"rapo lab needs {error.name}; pip install 'rapo-rl[lab]'") from None
+    from rapo.show.lab.serve import serve
+
     serve(source_id, {"a": variant, "episodes": which}, port, open_browser=browser)
 
 

@@ -40,6 +40,7 @@ _TORCH = (
 )
 MISSING = {
     **dict.fromkeys(("torch", "safetensors", "joblib"), _TORCH),
+    **dict.fromkeys(("starlette", "uvicorn"), "this needs the lab: pip install 'rapo-rl[lab]'"),
     "rapo_gate": "rapo gate is a package of its own: pip install rapo-gate",
 }
 """What to say, by module, where an optional package is not installed."""

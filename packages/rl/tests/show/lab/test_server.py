@@ -196,6 +196,25 @@ def test_importing_rapo_leaves_the_lab_alone():
     assert said.stdout.strip() == "[]"
 
 
+@pytest.mark.parametrize("module", ["starlette", "uvicorn"])
+def test_a_missing_package_ends_with_the_name_of_the_extra(module):
+    code = f"""
+import sys
+class Absent:
+    def find_spec(name, path, target=None):
+        if name == {module!r}:
+            raise ModuleNotFoundError(f"No module named {{name!r}}", name=name)
+sys.meta_path.insert(0, Absent)
+sys.argv = ["rapo", "lab", "--nodes", "60"]
+from rapo.cli import main
+main()
+"""
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert ended.returncode == 2 and ended.stdout == ""
+    assert "rapo-rl[lab]" in ended.stderr
+    assert ended.stderr.count("\n") == 1
+
+
 def _command(*words, **options):
     line = ["rapo", "lab", *words]
     code = f"import sys; sys.argv = {line!r}; from rapo.cli import main; main()"

@@ -61,8 +61,8 @@ class Lab:
         self.token = token or secrets.token_urlsafe(24)
         self._folder = tempfile.TemporaryDirectory(prefix="rapo-lab-")
         self.uploads = Path(self._folder.name)
-        routes = [Route(f"/api/{name}", _endpoint(getattr(api, name)), methods=["POST"])
-                  for name in Api.ROUTES]  # fmt: skip
+        methods = {name: getattr(api, name) for name in Api.ROUTES}
+        routes = [Route(f"/api/{n}", _endpoint(m), methods=["POST"]) for n, m in methods.items()]
         self.app = Starlette(
             routes=[
                 *routes,
