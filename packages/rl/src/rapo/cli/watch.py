@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from rapo.cli.options import Force, PlatformSeed, stoppable
+
+if TYPE_CHECKING:
+    from rapo.show.record import Recording
 
 PLATFORM_WIDTH = 1280
 """Pixels of a film of a platform, whose pictures have text of their own."""
@@ -68,14 +71,12 @@ def watch(
     """  # noqa: D301  # click keeps the lines after a backspace as they are
     from rich.progress import Progress
 
-    from rapo.cascade.setting import EXPOSURE, REPLAY
     from rapo.cli.parse import parse_horizons
     from rapo.html.terminal import progress_line
-    from rapo.rsd.metrics import auc_ratio
-    from rapo.show.film.encode import MOST_FPS, checked_path, durations, film
+    from rapo.show.film.encode import MOST_FPS, checked_path, film
     from rapo.show.film.scene import WIDTH, checked_size
     from rapo.show.film.subject import open_subject
-    from rapo.show.record import HEADINGS, GraphView, frame_steps, record
+    from rapo.show.record import HEADINGS, GraphView, record
     from rapo_core.checks import UserError, whole_number
 
     checked_path(out, force=force)
@@ -99,6 +100,16 @@ def watch(
         width = size or (WIDTH if isinstance(left.view, GraphView) else PLATFORM_WIDTH)
         on_progress = progress_line(progress, "frames")
         film(left, right, out, fps=fps, size=width, force=force, on_progress=on_progress)
+    print_summary(left, right, out, fps)
+
+
+def print_summary(left: Recording, right: Recording, out: Path, fps: int) -> None:
+    """Print what was written, and what Replay brought of Exposure's sensitive mass."""
+    from rapo.cascade.setting import EXPOSURE, REPLAY
+    from rapo.rsd.metrics import auc_ratio
+    from rapo.show.film.encode import durations
+    from rapo.show.record import frame_steps
+
     frames = len(frame_steps(left.spans, left.every))
     seconds, size_mb = durations(frames, fps).sum() / 1000, out.stat().st_size / 1e6
     typer.echo(f"wrote {out}: {frames} frames, {seconds:.1f} s, {size_mb:.1f} MB")
