@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from rapo.cli.options import Force, PlatformSeed, stoppable
+from rapo_core.checks import UserError, whole_number
 
 if TYPE_CHECKING:
     from rapo.show.record import Recording
@@ -73,15 +74,12 @@ def watch(
 
     from rapo.cli.parse import parse_horizons
     from rapo.html.terminal import progress_line
-    from rapo.show.film.encode import MOST_FPS, checked_path, film
-    from rapo.show.film.scene import WIDTH, checked_size
+    from rapo.show.film.encode import film
+    from rapo.show.film.scene import WIDTH
     from rapo.show.film.subject import open_subject
     from rapo.show.record import HEADINGS, GraphView, record
-    from rapo_core.checks import UserError, whole_number
 
-    checked_path(out, force=force)
-    whole_number("fps", fps, 1, MOST_FPS)
-    checked_size(WIDTH if size is None else size)
+    check_film(out, fps, size, force=force)
     spans = None if horizons is None else parse_horizons(horizons)
     if action is not None and policy is not None:
         raise UserError(f"give --action {action} or --policy {policy}, not both")
@@ -101,6 +99,16 @@ def watch(
         on_progress = progress_line(progress, "frames")
         film(left, right, out, fps=fps, size=width, force=force, on_progress=on_progress)
     print_summary(left, right, out, fps)
+
+
+def check_film(out: Path, fps: int, size: int | None, *, force: bool) -> None:
+    """Refuse a film that cannot be written, before anything is recorded."""
+    from rapo.show.film.encode import MOST_FPS, checked_path
+    from rapo.show.film.scene import WIDTH, checked_size
+
+    checked_path(out, force=force)
+    whole_number("fps", fps, 1, MOST_FPS)
+    checked_size(WIDTH if size is None else size)
 
 
 def print_summary(left: Recording, right: Recording, out: Path, fps: int) -> None:
