@@ -79,10 +79,8 @@ def watch(
     from rapo.show.film.subject import open_subject
     from rapo.show.record import HEADINGS, GraphView, record
 
-    check_film(out, fps, size, force=force)
+    check_film(out, fps, size, action, policy, force=force)
     spans = None if horizons is None else parse_horizons(horizons)
-    if action is not None and policy is not None:
-        raise UserError(f"give --action {action} or --policy {policy}, not both")
     with stoppable("nothing was written"), Progress(transient=True) as progress:
         source, actor = open_subject(
             env, nodes=nodes, graph_seed=graph_seed, graph=graph, platform_seed=platform_seed,
@@ -101,14 +99,18 @@ def watch(
     print_summary(left, right, out, fps)
 
 
-def check_film(out: Path, fps: int, size: int | None, *, force: bool) -> None:
-    """Refuse a film that cannot be written, before anything is recorded."""
+def check_film(
+    out: Path, fps: int, size: int | None, action: str | None, policy: str | None, *, force: bool
+) -> None:
+    """Refuse a film that cannot be written or has two actors, before anything is recorded."""
     from rapo.show.film.encode import MOST_FPS, checked_path
     from rapo.show.film.scene import WIDTH, checked_size
 
     checked_path(out, force=force)
     whole_number("fps", fps, 1, MOST_FPS)
     checked_size(WIDTH if size is None else size)
+    if action is not None and policy is not None:
+        raise UserError(f"give --action {action} or --policy {policy}, not both")
 
 
 def print_summary(left: Recording, right: Recording, out: Path, fps: int) -> None:
