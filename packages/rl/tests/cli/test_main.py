@@ -135,7 +135,7 @@ def here(monkeypatch, capsys, *words):
         ("rsd run", "run is a checkpoint of rapo 0.2"),
         ("rsd cut", "was cut before it was first saved; rapo train goes on with it by --resume"),
         ("rsd moderate --nodes 50 --out taken --force", "taken is a file; choose another --out"),
-        ("calibrate --points 3 --out new", "--points must be a power of 2, got 3"),
+        ("calibrate --settings 0 --out new", "--settings must be a whole number >= 1, got 0"),
         ("calibrate --jobs 0 --out new", "--jobs must be a whole number >= 1, got 0"),
         ("calibrate --steps few --out new", "--steps must be a whole number such as 2e6"),
         ("calibrate --out taken", "taken is a file; choose another --out"),

@@ -52,6 +52,8 @@ def calibrate(
         write: whether to write the choice into the package's `setting.toml`.
         console: for progress and the table of the finalists.
     """
+    if jobs is not None:
+        whole_number("--jobs", jobs, 1)
     slots = checked_slots("local", jobs)
     whole_number("--settings", settings, 1)
     whole_number("--finalists", finalists, 1)
