@@ -6,6 +6,7 @@ Optuna keeps every trial in a journal, also those that failed, so a search that 
 from __future__ import annotations
 
 import logging
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 import optuna
 import pandas as pd
+from optuna.exceptions import ExperimentalWarning
 from optuna.samplers import BaseSampler, CmaEsSampler, NSGAIISampler, QMCSampler
 from optuna.storages import JournalStorage
 from optuna.storages.journal import JournalFileBackend
@@ -115,7 +117,7 @@ def screen(
             study.enqueue_trial(start)
     descents: dict[int, BaseSampler] = {}
     mixing = NSGAIISampler(population_size=BATCH, seed=1)
-    uniform = QMCSampler(qmc_type="sobol", scramble=True, seed=0)
+    uniform = _sampler(QMCSampler, qmc_type="sobol", scramble=True, seed=0)
     while (done := _measured(study)) < settings:
         if done < UNIFORM * settings:
             study.sampler = uniform
@@ -143,7 +145,14 @@ def _descent(study: optuna.Study, law: str, island: int) -> BaseSampler:
             break
     distance = np.abs(points - points[starts[-1]]).max(axis=1)
     around = [done[i] for i in np.argsort(distance, kind="stable")[: 10 * BATCH]]
-    return CmaEsSampler(source_trials=around, seed=island, popsize=BATCH)
+    return _sampler(CmaEsSampler, source_trials=around, seed=island, popsize=BATCH)
+
+
+def _sampler(kind: Callable[..., BaseSampler], **options: Any) -> BaseSampler:
+    """Make a sampler without Optuna's warning that it may change: its version is pinned."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ExperimentalWarning)
+        return kind(**options)
 
 
 def _unit_box(law: str, points: Sequence[Mapping[str, float]]) -> npt.NDArray[np.float64]:
