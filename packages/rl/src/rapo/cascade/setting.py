@@ -194,13 +194,11 @@ class Setting:
     def from_dict(cls, values: Mapping[str, Any]) -> Setting:
         """Build from a mapping that holds every field and nothing else.
 
-        A value that version 0.1 did not write takes the value of that version's platform, see
-        `BEFORE`.
+        `persistence` and `harm` may be left out for None, for which a TOML file has no word.
         """
-        complete = {**BEFORE, **values}
-        complete.setdefault("loaded_support", complete.get("support"))
+        complete = dict(values)
         for name in ("persistence", "harm"):
-            complete.setdefault(name, None)  # a file has no word for None
+            complete.setdefault(name, None)
         if isinstance(complete["harm"], str):
             complete["harm"] = import_named(complete["harm"], "harm function")
         names = {f.name for f in fields(cls)}
@@ -209,28 +207,6 @@ class Setting:
             raise UserError(f"unknown or missing settings {wrong}; needed are {sorted(names)}")
         return cls(**complete)
 
-
-BEFORE: dict[str, Any] = {
-    "edge_cap": 1.0,
-    "stretch": 1.0,
-    "echo": 0.0,
-    "entering_weight": 1.0,
-    "leaving_weight": 1.0,
-    "factor": 0.0,
-    "seeding": "ball",
-    "inside_share": 1.0,
-    "inside_spread": 0.0,
-    "psi_min": 0.1,
-    "loaded_share": 1.0,
-    "loaded_spread": 0.0,
-    "spread": "contact",
-    "harm": None,
-    "reach_target": 0.2,
-    "ignition_runs": 0,
-    "injection_cap": 1.0,
-    "show_stimulus": False,
-}
-"""What a setting of version 0.1 stood for without saying so."""
 
 DEFAULT = "echo"
 READINGS = (DEFAULT, "compact", "bistable")
