@@ -73,6 +73,16 @@ def test_a_cut_search_goes_on_from_its_journal_and_from_its_log(tmp_path):
     assert [t.state for t in again.trials] == [t.state for t in study.trials]
 
 
+def test_a_search_that_goes_on_from_a_log_measures_other_points(tmp_path, monkeypatch):
+    monkeypatch.setattr(module, "UNIFORM", 1.0)
+    screened(tmp_path / "a", 24)
+    (tmp_path / "b").mkdir()
+    log_frame(tmp_path / "a", STAGES).to_parquet(tmp_path / "b" / module.LOG)
+    study = screened(tmp_path / "b", 48)
+    points = {tuple(sorted(trial.params.items())) for trial in study.trials}
+    assert len(points) == 48
+
+
 def test_a_trial_that_was_running_when_the_search_was_cut_counts_as_failed(tmp_path):
     study = screened(tmp_path, 16)
     study.ask(SPACE["outbreak"])

@@ -117,7 +117,9 @@ def screen(
             study.enqueue_trial(start)
     descents: dict[int, BaseSampler] = {}
     mixing = NSGAIISampler(population_size=BATCH, seed=1)
-    uniform = _sampler(QMCSampler, qmc_type="sobol", scramble=True, seed=0)
+    # a search that goes on from a log begins another sequence: the old one's points are measured
+    sequence = _measured(study)
+    uniform = _sampler(QMCSampler, qmc_type="sobol", scramble=True, seed=sequence)
     while (done := _measured(study)) < settings:
         if done < UNIFORM * settings:
             study.sampler = uniform
