@@ -118,9 +118,9 @@ def screen(
     descents: dict[int, BaseSampler] = {}
     mixing = NSGAIISampler(population_size=BATCH, seed=1)
     # a search that goes on from a log begins another sequence: the old one's points are measured
-    sequence = _measured(study)
+    sequence = _ended_trials(study)
     uniform = _sampler(QMCSampler, qmc_type="sobol", scramble=True, seed=sequence)
-    while (done := _measured(study)) < settings:
+    while (done := _ended_trials(study)) < settings:
         if done < UNIFORM * settings:
             study.sampler = uniform
         elif (done // BATCH) % 2:
@@ -132,7 +132,7 @@ def screen(
             study.sampler = descents[island]
         trials = [study.ask(SPACE[law]) for _ in range(min(BATCH, settings - done))]
         _measure(study, stage, law, trials, slots)
-        on_progress(_measured(study), settings)
+        on_progress(_ended_trials(study), settings)
 
 
 def _descent(study: optuna.Study, law: str, island: int) -> BaseSampler:
@@ -194,7 +194,7 @@ def best(study: optuna.Study, count: int) -> list[FrozenTrial]:
     return sorted(done, key=lambda trial: (trial.value, trial.number))[:count]
 
 
-def _measured(study: optuna.Study) -> int:
+def _ended_trials(study: optuna.Study) -> int:
     """How many trials have ended, the failed ones among them; others only wait to be tried."""
     return len(study.get_trials(deepcopy=False, states=ENDED))
 
